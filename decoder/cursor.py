@@ -83,7 +83,7 @@ class Cursor:
         return value
 
     def skip_if(self, expected: bytes) -> bool:
-        """Step over these bytes if they come next; return whether they did."""
+        """Step over these bytes if they come next, and return True; otherwise, return False."""
         if not self._data.startswith(expected, self._pos, self._end):
             return False
         self._pos += len(expected)

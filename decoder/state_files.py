@@ -128,7 +128,7 @@ class StateFiles:
 
         Raises:
             DecodeError: the file is missing, outside the checkpoint, shorter than specified in its
-                handle, or too large; or another handle has claimed some of the same bytes.
+                handle, or too large; or a different handle contains some of the same bytes.
             OSError: access to the file is denied, or its object store failed.
         """
         match stream:

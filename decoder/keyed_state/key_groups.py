@@ -1,8 +1,8 @@
 """Compute the key group of a key, to check that the key was read correctly.
 
 The key group is ``murmur(key.hashCode()) mod maxParallelism``. The hash is implemented for
-booleans, numbers, text, dates, times, UUIDs, and Flink's tuples, Either, and SQL rows. It is not
-implemented for other keys, such as an enum, a POJO, an Avro record, or a Value or Row of
+booleans, numbers, text, dates, times, UUIDs, and Flink's tuples, Either, and SQL rows. The hash is
+not implemented for other keys, such as an enum, a POJO, an Avro record, or a Value or Row of
 org.apache.flink.types.
 
 Source: KeyGroupRangeAssignment, MathUtils.murmurHash, Tuple2, Either, BinaryRowData,

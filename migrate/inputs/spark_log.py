@@ -286,7 +286,7 @@ def _check_second_newest(
     """Check that the offset log contains the batch before its newest batch.
 
     Spark reads that batch even if the newest batch is committed. With asynchronous progress
-    tracking, Spark logs only some batches (the same ones in both logs), and reads the previously
+    tracking, Spark logs only some batches (the same batches in both logs), and reads the previously
     logged batch.
 
     Raises:
@@ -347,8 +347,8 @@ def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: 
     batch seems to have read its records (OfflineStateRepartitionRunner @ Spark 4.3.0).
 
     Raises:
-        InputError: the started batch has a lower offset; or a partition is missing from it, and its
-            offsets are those of the batch before the committed batch.
+        InputError: the started batch has a lower offset; or the started batch lacks a partition,
+            and ends at the offsets of the batch before the committed batch.
     """
     paths = [offsets_path(directory, batch) for batch in (committed - 1, committed, begun)]
     older, committed_ends, begun_ends = (

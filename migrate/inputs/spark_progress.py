@@ -1,7 +1,7 @@
 """Signs that a Spark query has continued since a batch, and the wait for such a sign.
 
 Nothing in a checkpoint location shows whether its query is running. A running query starts a batch
-only if there are records to read, so that the absence of a newer batch proves nothing.
+only if there are records to read, so the absence of a newer batch proves nothing.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def find_query_watch(origin: Origin) -> QueryWatch:
 
 
 def _start_of(path: str, files: Files) -> int | None:
-    """Return the time at which a batch started, in epoch milliseconds; None if it is not logged."""
+    """Return the start time of a batch in epoch milliseconds; None if no log contains it."""
     metadata = json.loads(read_entry(files, path).metadata or "{}")
     at = metadata.get("batchTimestampMs") if isinstance(metadata, dict) else None
     return at if isinstance(at, int) else None

@@ -155,7 +155,7 @@ def wait_for_sign(watch: Watch, signs: Callable[[], Sequence[str]], watched: str
     Args:
         watch: the wait.
         signs: a function that returns the signs that the reader has continued, and raises
-            ``Refused`` if there are any and the user has not allowed this.
+            ``Refused`` for any sign unless the user has allowed this.
         watched: other objects that ``signs`` watches, for the log.
 
     Returns:

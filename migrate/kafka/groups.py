@@ -100,8 +100,8 @@ class ConsumerGroups:
     ) -> dict[tuple[str, int], CommitFailure]:
         """Commit offsets for an empty group; return the partitions that failed.
 
-        No request is repeated. If all partitions in a request fail, and at least one of them fails
-        transiently, the remaining requests are not sent, because each of them might take its full
+        No request is repeated. If all partitions in a request fail, at least one of them
+        transiently, the remaining requests are not sent, because each request might take its full
         timeout. Their partitions count as failed.
         """
         failures: dict[tuple[str, int], CommitFailure] = {}

@@ -46,7 +46,7 @@ class NoSuchName(UsageError):
     Args:
         problem: the problem, in words.
         name: the unknown name; the message suggests the known names closest to it.
-        known: the known names; if this is a mapping, the message shows its values, not its keys.
+        known: the known names; for a mapping, the message shows the values instead of the keys.
         others: the end of the message, for example "there are: 'a', 'b'".
     """
 

@@ -1,8 +1,8 @@
 """The core's only access to the extensions.
 
-The core does not import extensions directly. It finds them by the names in ``EXTENSIONS``, and
-imports an extension's package when it needs a name from the package. An extension declares these
-constants in its package:
+The core does not import extensions directly. The core finds the extensions by the names in
+``EXTENSIONS``, and imports the package of an extension only when it needs a name from the package.
+An extension declares these constants in its package:
 
 - ``COMMANDS``: a ``CommandText`` by command. The command functions are in its ``cli`` module.
 - ``CALLS``, ``SPARK_CALLS``: the names that ``migrate`` and ``migrate.spark``, respectively,

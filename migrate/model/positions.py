@@ -77,8 +77,8 @@ class Origin:
         stopped: True if the job ended with this checkpoint.
         written_at: the time at which the checkpoint was written or the batch was committed, in
             epoch milliseconds; None if unknown.
-        copied_from: the directory in which Flink wrote the checkpoint, if it is a copy; in that
-            case, ``written_at`` may be the time of the copy.
+        copied_from: for a copy, the directory in which Flink wrote the checkpoint; ``written_at``
+            may then be the time of the copy.
         is_legacy: True if a source is a FlinkKafkaConsumer, whose stop-with-savepoint stores the
             offsets of the previous checkpoint.
     """

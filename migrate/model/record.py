@@ -90,9 +90,8 @@ class Read:
     """A read of up to ``before`` records before an offset or time, and up to ``after`` from it on.
 
     Attributes:
-        is_time: True if ``at`` is a time in epoch milliseconds. In that case, it refers to the
-            first record with that time or a later time, or to the log end if there is no such
-            record.
+        is_time: True if ``at`` is a time in epoch milliseconds. The start then refers to the first
+            record with that time or a later time, or to the log end if there is no such record.
         partition: a different partition of the topic, to read instead.
     """
 

@@ -41,8 +41,8 @@ def diff(
     Raises:
         Refused: a side has two different positions for one partition, or positions in several
             clusters.
-        UsageError: a side has an unknown format, or it needs a broker but none is set; or the
-            arguments cannot be combined.
+        UsageError: a side has an unknown format; a side requires a broker, and no broker is set; or
+            the arguments cannot be combined.
         DecodeError, InputError: a side cannot be read.
         BrokerError: the broker did not answer, or it denied the request.
     """

@@ -145,8 +145,8 @@ def _may_lack_aborted(match: Match) -> bool:
 def _choose(match: Match, committed: Match) -> Match:
     """Return the match to use, from the matches with and without aborted records.
 
-    If the mirror appears to lag only by aborted records, no earlier aborted record may show whether
-    it copies such records. In that case, a start at the log end may duplicate them.
+    If the mirror appears to lag only by aborted records, the logs may not show whether the mirror
+    copies such records. In that case, a start at the log end may duplicate them.
     """
     if match.next_offset is not None:
         if committed.next_offset is None:

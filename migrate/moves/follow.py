@@ -49,7 +49,7 @@ def follow(
 
     Args:
         query: ``spark:DIR``, the query's checkpoint location.
-        group: the consumer group; it must be empty, and only one ``follow`` may run for it.
+        group: the consumer group, which must be empty; only one ``follow`` may run for a group.
         every: the interval between rounds, for example ``10s``.
         once: True to run one round and return.
         metrics_file: a file in the Prometheus text format, rewritten after each successful round.

@@ -199,8 +199,8 @@ def _warn(warnings: Iterable[WarningText]) -> tuple[WarningText, ...]:
 def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[Message]:
     """Yield refusals of a sink that would skip the first batches of a new query.
 
-    A file sink skips the first batches of every new query. Other sinks skip them only if the query
-    writes under a name that they remember.
+    A file sink skips the first batches of every new query. Other sinks skip these batches only if
+    the query writes under a name that the sink remembers.
     """
     last = memory.last_numbers(WriterKind.FILES).get("")
     if last is not None:

@@ -54,8 +54,8 @@ def to_spark(
         plan: a plan or a plan file instead of ``chk``; refused if the cluster or the job has
             changed since the plan was made.
         checkpoint_dir: a new or empty directory to seed, as a path or a URL.
-        sink: the directory or table that the query will write to; refused if it remembers the
-            batches of earlier queries and would skip the new query's batches.
+        sink: the directory or table that the query will write to; refused if the sink would skip
+            batches of the new query, because it remembers the batches of earlier queries.
         sink_writer: the name under which the query writes to ``sink``: Hudi's checkpoint
             identifier, or Delta's ``txnAppId``.
         spark_source: the names of Flink sources, by the number of the Kafka source in the query

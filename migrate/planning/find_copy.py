@@ -394,7 +394,7 @@ class _Anchor:
     """A block's offset in both logs.
 
     Attributes:
-        is_doubtful: True if a block after this one was not found where it should be.
+        is_doubtful: True if a later block was not found at the expected place.
     """
 
     old: int
@@ -551,7 +551,7 @@ class _Check:
     def _start(self, known: _Anchor) -> Generator[Read, Surroundings, _Anchor | Match | None]:
         """Return the anchor of the first record that both logs contain.
 
-        Return None if the new log must be read from its start, or a match if there is a violation.
+        Return a match for a violation, or None if the new log must be read from its start.
         """
         depth, block = self._depth, self._depth.block
         first = yield Read(Side.NEW, self._copies.log_start, 0, block)

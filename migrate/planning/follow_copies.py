@@ -184,8 +184,7 @@ class Follower:
 
         If the mirror has gone back, return the offset from which to add the old log again. If the
         mirror has skipped records, count them as ``missing`` and return None. If the mirror has
-        gone back to before the records that it copied first, count this as ``repeated`` and return
-        None.
+        rewound to a position before its first copies, count this as ``repeated`` and return None.
         """
         if not self._marks or (origin < self._marks[0][1] and not self._may_precede):
             self.repeated += 1

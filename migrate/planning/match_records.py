@@ -118,8 +118,8 @@ class Match:
         compared: the number of records in the old log that were compared with their copies; for
             ``PROVED``, only records before the position count.
         seen: the offsets of the compared records in the old log.
-        is_searched_to_end: True if the new log was compared up to its end; if not, it might have
-            further copies of the records.
+        is_searched_to_end: True if the new log was compared up to its end; otherwise, the log might
+            contain further copies of the records.
         unread: how many offsets of the new log, before and after the place, were not read, or were
             not compared because the old log may have lost their records.
         aborted: how many records of aborted transactions the new log has after the place.
@@ -362,8 +362,8 @@ class _Alignment:
     def _may_be_older(self, possible: Sequence[int]) -> bool:
         """Return whether a record older than ``old`` may equal a copy.
 
-        This is assumed only if some records with the copy's timestamp are equal, or if the copy
-        equals the first record that was read.
+        The function assumes this only if some records with the copy's timestamp are equal, or if
+        the copy equals the first record that was read.
         """
         if not possible or not self._has_older:
             return False

@@ -44,8 +44,8 @@ class Translation:
         before, after: the number of records that match directly before and after the position.
         compared: the number of records in the old log that were compared with their copies.
         unread: the number of offsets in the new log that were not read, before and after the place.
-        is_searched_to_end: True if the new log was searched to its end; if False, it might contain
-            further copies of the records.
+        is_searched_to_end: True if the new log was searched to its end; otherwise, the log might
+            contain further copies of the records.
     """
 
     topic: str
@@ -74,7 +74,7 @@ class PlannedPartition(PartitionRow):
 
     Attributes:
         next_offset: the offset to write; None if the partition has a problem or is skipped.
-        position: the offset or marker in the checkpoint; None if the checkpoint has neither.
+        position: the offset or marker in the checkpoint; None if the checkpoint contains neither.
         operator_id: the source that contains the position; None for a partition that is not in any
             source.
         subtask: the subtask whose reader has the partition, or None.

@@ -1,4 +1,4 @@
-"""Save a plan as a file and reload it, so that people can review it before it is applied.
+"""Save and reload a plan, so that people can review the plan before it is applied.
 
 ``--plan-out FILE`` writes a plan, and ``--plan FILE`` applies it. A plan with a different schema
 version is refused. The file contains no secrets.

@@ -58,7 +58,7 @@ def source_change(
 
     Args:
         source: the source in the savepoint, with only its positions in this cluster.
-        cluster: the cluster; None if the savepoint does not identify it.
+        cluster: the cluster; None if the savepoint does not identify the cluster.
         plan: the new positions.
         side: the name of these positions in messages.
         policies: the user's choices.

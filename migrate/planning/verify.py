@@ -86,8 +86,8 @@ class VerifiedPartition(PartitionRow):
     """How a target started in one topic-partition.
 
     Attributes:
-        started: the offset at which the target started or, if it has not run yet, will start; None
-            if there is no such offset, or if it is unknown.
+        started: the offset at which the target started or (before its first run) will start; None
+            without such an offset, or if the offset is unknown.
         records: the number of offsets that are lost, repeated, expired, or passed ("moved on"),
             some of which may have no record; 0 for other outcomes.
     """
@@ -130,7 +130,7 @@ class Verification:
             KafkaFetcher @ connectors 1.15.4 to 5.0.0). Consumers' automatic commits have an epoch;
             their other commits may lack it.
         other_problems: the problems that an extension's additional check has found (a summary, then
-            details); empty if there are none.
+            details); empty without problems.
         state: the comparison of the query's state with the Flink state (``StateProof``); None if no
             extension has compared them.
         plan: the comparison of a plan with its origin, if a plan is verified.
@@ -139,8 +139,8 @@ class Verification:
             records.
         other_topics: the query's topics, if it reads none of the expected topics.
         more_topics: the query's other topics, if it reads expected topics. They are not compared.
-        first_batches_gone: True if a query's log lacks its first batches; the log then does not
-            show whether the query started at its seed.
+        first_batches_gone: True if a query's log no longer contains its first batches, so the log
+            does not show whether the query started at its seed.
     """
 
     target: str
@@ -160,8 +160,9 @@ class Verification:
     def verified(self) -> bool:
         """True if every partition is ``ok``, with no other problem and no difference in the plan.
 
-        False if there are no partitions, if the query's log has lost its first batches, or if
-        retention may have deleted records before the query read them (``passed_by_log_start``).
+        False if there are no partitions, if the query's log no longer contains its first batches,
+        or if retention may have deleted records before the query read them
+        (``passed_by_log_start``).
         """
         lost_evidence = self.first_batches_gone or self.passed_by_log_start
         return self._outcomes_are(StartOutcome.OK) and not lost_evidence

@@ -129,9 +129,9 @@ def _command_for_side(pointer: str) -> str:
 def _suggest_similar(pointer: str, files: Files) -> str:
     """Suggest an existing path to replace a missing path.
 
-    For ``chk-<n>``, the suggestion is the newest checkpoint next to it; otherwise, it is a path
-    with a similar name. Without a suggestion, report that a parent is missing or is a file. In an
-    object store, only the parent directory is searched.
+    For ``chk-<n>``, the suggestion is the newest checkpoint in the same directory. For other paths,
+    the suggestion is a path with a similar name. Without a suggestion, report that a parent is
+    missing or is a file. In an object store, only the parent directory is searched.
     """
     missing, below = pointer.rstrip("/"), ""
     parent, name = posixpath.split(missing)

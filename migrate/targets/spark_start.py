@@ -18,7 +18,8 @@ class SparkStart:
         streams: the query's Kafka sources, in the order of their numbers.
         checkpoint_location: the user's checkpoint location, in the format that the query uses, or
             None.
-        origin: the origin of the positions; None if it differs by stream (``--spark-source``).
+        origin: the origin of the positions; None if the streams have different origins
+            (``--spark-source``).
     """
 
     streams: tuple[SparkStream, ...]

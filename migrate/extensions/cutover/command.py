@@ -1,6 +1,6 @@
 """Run a user's command, and read its status, in this run of ``migrate`` or in a later run.
 
-The command has its own session, so neither Ctrl-C nor the end of ``migrate`` ends it. The command
+The command has its own session, so it survives Ctrl-C and the end of ``migrate``. The command
 counts as running while it or one of its child processes holds an inherited file lock. The shell
 around the command writes the exit code to a file for later runs.
 """

@@ -72,7 +72,7 @@ class CutOverContext:
 
     @property
     def savepoint(self) -> str | None:
-        """The path of the savepoint on which to base the plan; None if it does not exist yet."""
+        """The path of the savepoint for the plan; None before the savepoint exists."""
         return self.spec.flink.savepoint or self.record.model.flink.savepoint
 
     def open_groups(self) -> ConsumerGroups:

@@ -52,10 +52,10 @@ class Savepoint:
         pointer: the path of the savepoint, as reported by Flink.
         stop: the kind of stop in its metadata; ``UNKNOWN`` before Flink 1.16.
         sha256: the checksum of its ``_metadata``, in hex.
-        written_at: the time at which it was written, in epoch milliseconds, or None if unknown. For
-            a copy, this may be the time at which it was copied.
-        written_in: the directory to which Flink wrote it, or None if unknown. The ``pointer`` of a
-            copy is in a different directory.
+        written_at: the time at which the savepoint was written, in epoch milliseconds, or None if
+            unknown. For a copy, this may be the time at which it was copied.
+        written_in: the directory to which Flink wrote the savepoint, or None if unknown. The
+            ``pointer`` of a copy is in a different directory.
     """
 
     pointer: str
@@ -73,8 +73,8 @@ class JobToStop:
     Attributes:
         flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it, or the JobManager
             has exited. In the latter case, ``trigger_id`` and ``folder`` are empty.
-        trigger_id: the ID of the last requested stop. If no stop was requested, the last stop
-            failed, or the job was restarted after it, this is the ID for the next stop.
+        trigger_id: the ID of the last requested stop. This is the ID for the next stop if no stop
+            was requested, if the last stop failed, or if the job was restarted after the last stop.
         attempt: the progress of the stop with this trigger ID, if it was requested.
         ended_with: the savepoint with which the job ended, according to Flink.
         savepoints: the complete savepoints in ``folder`` with which the job might have stopped, by
@@ -115,7 +115,7 @@ class LocationFacts:
         last_planned_batch: the newest batch in the offset log.
         has_logs: True if Spark has created the directories of its logs.
         priming_problem: the reason that the location does not contain the plan or the primed state;
-            None if it contains both, or if this was not checked.
+            None if the location contains both, or was not checked.
     """
 
     name: str

@@ -256,8 +256,9 @@ def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJ
     Raises:
         DecodeError: the savepoint cannot be read.
         FlinkRestError: Flink did not answer.
-        Refused: a job started later and has recovered, so Flink does not show its start; or, as in
-            ``job_refusals``, the job that another system stopped may still be running.
+        Refused: a later job has recovered, so Flink does not show the savepoint from which this job
+            started; or, as in ``job_refusals``, the job that another system stopped may still be
+            running.
     """
     record, spec, savepoint = context.record.model, context.spec, context.savepoint
     if spec.flink.rest is None or savepoint is None:

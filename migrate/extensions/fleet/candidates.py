@@ -59,13 +59,14 @@ class Candidate:
             absolute, or a URL.
         job_directory: the job's directory, which contains the ``chk-<n>`` directory; None for a
             savepoint.
-        metadata_bytes: the size of its ``_metadata``; None if this file does not exist (yet).
+        metadata_bytes: the size of the ``_metadata`` file; None if the file does not exist (yet).
         read_newest: True to read the newest complete checkpoint of the job directory, instead of
             ``pointer``.
         chk_numbers: for a job's newest checkpoint, the numbers of all candidates of the job; for a
             savepoint, only -1, because savepoints have no number; None for other checkpoints.
             ``mark_newest`` sets these numbers.
-        failure: the reason that this directory could not be listed; None if it could.
+        failure: the reason that this directory could not be listed; None if the directory was
+            listed.
     """
 
     pointer: str

@@ -40,7 +40,8 @@ class Lag(NamedTuple):
         obstacle: the reason that no reader can resume from the position: ``expired``,
             ``beyond-end``, ``topic-gone``, ``partition-gone``, or ``unreachable``; None without an
             obstacle.
-        unknown: the reason that the broker did not answer for the partition; None if it answered.
+        unknown: the reason that the broker did not answer for the partition; None if the broker
+            answered.
     """
 
     topic: str = ""

@@ -56,9 +56,9 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
 def _moves_and_why(job: ScannedJob, inventory: Inventory) -> tuple[str, str]:
     """Return the MOVES and WHY cells.
 
-    MOVES is ``unreadable`` if the checkpoint could not be read, ``no`` if there is an obstacle or
-    the job's plan was refused or failed, ``check`` if the user must check something first, and
-    otherwise ``yes``.
+    MOVES has the first value whose condition applies: ``unreadable`` if the checkpoint could not be
+    read; ``no`` if there is an obstacle, or if no plan could be made; ``check`` if the user must
+    check something first; and ``yes``.
     """
     if not job.readable:
         return "unreadable", job.error_kind or ""

@@ -1,9 +1,10 @@
 """Run a scan on Spark; the executors call functions in ``migrate.extensions.fleet.scan_run``.
 
 Spark reads the checkpoints into a DataFrame of pickled checkpoints, and persists the DataFrame, so
-that each checkpoint is read only once. The last row of each chunk is not a checkpoint but the
-chunk's answer: its topics if a broker is queried, and otherwise its summary. Computing the answers
-later would require more Python tasks, which are slow to start.
+that each checkpoint is read only once. The last row of each chunk is not a checkpoint, but the
+chunk's answer. If a broker is queried, the answer contains the chunk's topics, and otherwise the
+chunk's summary. Computing the answers later would require more Python tasks, which are slow to
+start.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ def _answers(frame: DataFrame) -> Iterator[Any]:
 def _read(
     request: ScanRequest, driver_notation: Notation, chunk: list[Candidate]
 ) -> Iterator[pa.RecordBatch]:
-    """Read a chunk; its answer is its topics if a broker is queried, and otherwise its summary.
+    """Read a chunk, and answer with its topics if a broker is queried, or else with its summary.
 
     Messages show options in the same notation as the driver's messages.
     """

@@ -146,7 +146,7 @@ def _call_with_notation(
 
 
 class _Worker:
-    """A worker process; it starts for its first item and restarts for the next one if it ended."""
+    """A worker process that starts for its first item, and restarts for an item if it has ended."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None

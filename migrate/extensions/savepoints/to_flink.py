@@ -90,10 +90,10 @@ def to_flink(
             old positions. In that case, the state double-counts or omits the records between the
             old and the new positions. By default, this is refused.
         arguments: see ``MoveArguments``. ``source`` and ``cluster`` apply to the savepoint and to
-            the side. If an input does not contain the specified source or cluster, the option is
-            ignored for that input, but at least one of the two inputs must contain it. The side's
-            positions refer to the job's cluster. If ``to_kafka_config`` specifies a different
-            cluster, the savepoint gets the topics and offsets of that cluster.
+            the side. If only one of the two inputs contains the specified source or cluster, the
+            option is ignored for the other input. If neither input contains it, the call fails. The
+            side's positions refer to the job's cluster. If ``to_kafka_config`` specifies a
+            different cluster, the savepoint gets the topics and offsets of that cluster.
 
     Raises:
         Refused: the move would lose or duplicate records and no option allows it, the state cannot

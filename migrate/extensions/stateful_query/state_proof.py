@@ -23,8 +23,8 @@ class StateProof:
         right: correct keys, with the same values in both states.
         wrong: keys in both states, with different values in at least one row.
         missing: keys that are only in the Flink state.
-        unexpected: keys that are only in the Spark state; None if the comparison did not search for
-            them, as in the comparison of a sample.
+        unexpected: keys that are only in the Spark state; None if these keys were not searched for,
+            as in the comparison of a sample.
         examples: messages about some keys that are not right.
         entries: the number of Flink entries that were compared; None if the Flink side is not a
             state, or if the user has merged its entries.

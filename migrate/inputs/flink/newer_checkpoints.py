@@ -27,8 +27,8 @@ class NewerCheckpoints:
 
     Attributes:
         newer: the numbers of newer checkpoints, in the order of ``Siblings.newer``.
-        interval_s: the result of ``longest_interval`` for the most recent checkpoints, in
-            seconds; None if fewer than two of them have a known time.
+        interval_s: the result of ``longest_interval`` for the most recent checkpoints, in seconds;
+            None if the times of fewer than two checkpoints are known.
     """
 
     newer: tuple[int, ...]

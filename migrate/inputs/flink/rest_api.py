@@ -64,8 +64,8 @@ class JobDetails:
         idle_tasks: the names and states of the tasks that are not running.
         checkpoint: the path of the newest completed checkpoint; None if no checkpoint was
             completed, or if the checkpoint has no path.
-        newest_savepoint: the checkpoint ID and the path of the newest savepoint; None if there is
-            no savepoint, or if a checkpoint was completed after it.
+        newest_savepoint: the checkpoint ID and the path of the newest savepoint; None without a
+            savepoint, or if a checkpoint was completed after the savepoint.
         failure: the reason that the newest failed checkpoint failed; None if no checkpoint has
             failed, a newer checkpoint was completed, or the newest failure belongs to a savepoint.
     """
@@ -266,8 +266,9 @@ class JobManager:
     def clock_ahead_ms(self, jobs: Sequence[FlinkJob]) -> float:
         """Return how far the JobManager's clock is ahead of this machine's clock, in milliseconds.
 
-        The value is too high by at most the duration of a request. It is 0 if Flink has dropped
-        every job in ``jobs``, because Flink reports its clock only with the details of a job.
+        The value is too high by at most the duration of a request. The result is 0 if Flink has
+        dropped every job in ``jobs``, because Flink reports its clock only with the details of a
+        job.
         """
         for job in jobs:
             asked_ms = 1000 * time.time()

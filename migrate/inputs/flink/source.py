@@ -213,9 +213,9 @@ def legacy_positions(state: LegacyConsumer) -> Iterator[Position]:
     """Yield the positions of a FlinkKafkaConsumer, sorted by topic and partition.
 
     The offsets are stored as union list state. After a restore, every subtask has the offsets of
-    all subtasks. If a subtask is closed before the next checkpoint, it stores all of them in that
-    checkpoint (FlinkKafkaConsumerBase.snapshotState). Therefore, the state may list a partition
-    several times.
+    all subtasks. If a subtask is closed before the next checkpoint, the subtask stores all of these
+    partitions in that checkpoint (FlinkKafkaConsumerBase.snapshotState). Therefore, the state may
+    list a partition several times.
     """
     copies: dict[TopicPartition, list[LegacyOffset]] = {}
     for offset in state.offsets:

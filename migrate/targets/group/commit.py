@@ -73,7 +73,7 @@ class PartitionOutcome(PartitionRow):
 
     Attributes:
         target: the offset to commit; None if the partition should have no committed offset.
-        now: the offset that was read back; None if there is no offset, or if the result is UNKNOWN.
+        now: the offset that was read back; None without an offset, or if the result is UNKNOWN.
         failure: the error from the commit; None without an error, or if the target was read back.
     """
 
@@ -289,7 +289,7 @@ class CommitAttempt:
     """The result of a commit request.
 
     Attributes:
-        group: the group, as read back; None if it could not be read.
+        group: the group, as read back; None if the group could not be read.
     """
 
     failures: Mapping[TopicPartition, CommitFailure]

@@ -109,7 +109,7 @@ def restore(
 def _write_and_remove(
     groups: ConsumerGroups, now: GroupView, written: Offsets, removed: Collection[TopicPartition]
 ) -> CommitAttempt:
-    """Commit offsets; then, only if the group has all of them, remove other offsets."""
+    """Commit offsets and, if the group then has all these offsets, remove other offsets."""
     attempt = write(groups, now.name, written, now.committed)
     view = attempt.group
     if not removed or view is None:
@@ -131,8 +131,8 @@ def _remove(
 ) -> CommitAttempt:
     """Remove offsets, retry after temporary errors, and read the group back.
 
-    An offset is not removed if, when last read, it differed from ``before``, because another client
-    has committed it in the meantime.
+    An offset that differs from ``before`` is not removed, because another client has committed this
+    offset in the meantime.
     """
     deadline = time.monotonic() + RETRY_SECONDS
     failures: dict[TopicPartition, CommitFailure] = {}

@@ -299,11 +299,11 @@ def writers(
 ) -> dict[TopicPartition, RollbackFile]:
     """Return the change that wrote each partition's offset, as far as the files show it.
 
-    A partition is omitted if no file covers it. It is also omitted if its offset, metadata, or
-    leader epoch differs from the result of the newest change, because in that case, another client
-    has committed after the change. A rollback reassigns a partition to the change that had written
-    the restored offset. A client that commits the same offset without metadata and without a leader
-    epoch is not detected.
+    A partition is omitted if no file covers it. A partition is also omitted if its offset,
+    metadata, or leader epoch differs from the result of the newest change, because another client
+    has then committed after the change. A rollback reassigns a partition to the change that had
+    written the restored offset. A client that commits the same offset without metadata and without
+    a leader epoch is not detected.
 
     Args:
         changes: the changes to the group, newest first.

@@ -87,7 +87,7 @@ def compare_state(
         later: the state of the later checkpoint.
         earlier: the state of the earlier checkpoint.
         earlier_entries: the entries of ``earlier``, with the columns of the Spark state.
-        watermark_ms: the query's watermark after the records; None if it has none.
+        watermark_ms: the query's watermark after the records; None if the query has no watermark.
         rounding: the comparison of floating-point sums.
         notes: the object that collects the warnings and the keys that were not compared.
         keeps_windows: True if the output mode is complete, because this mode does not remove
@@ -259,7 +259,8 @@ def doubt_of_output(
     Args:
         comparison: the comparison of a stateful query's output.
         output_mode: the query's output mode.
-        keys: for a deduplication, the comparison of only the keys; None if the output lacks them.
+        keys: for a deduplication, the comparison of only the keys; None if the output lacks the
+            keys.
         late: the late records; None if unknown.
         windows: the query's windows; None if unknown.
         fires_windows: True if the query has windows and a watermark.

@@ -14,8 +14,8 @@ class NotCompared(NamedTuple):
     """A group of keys that were not compared.
 
     Attributes:
-        number: the number of keys (or of windows, or of rows for a query without state); None if
-            they cannot be counted.
+        number: the number of keys, of windows, or (for a query without state) of rows; None if the
+            number cannot be determined.
         reason: a description of the keys, and the reason that they were not compared.
     """
 

@@ -83,8 +83,8 @@ class Expiry:
 
         Args:
             last_access_ms: the key's last access in the earlier checkpoint, or None if unknown.
-            is_new: True if the key is missing from the earlier checkpoint or has a different value
-                there, which means that it was used between the checkpoints.
+            is_new: True if the key was used between the checkpoints, because the earlier checkpoint
+                lacks the key or contains a different value.
         """
         if is_new:
             return Cause.UNKNOWN if self.new_keys_may_expire else Cause.DIFFERENT

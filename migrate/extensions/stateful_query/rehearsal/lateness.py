@@ -2,9 +2,9 @@
 
 A rehearsal reads all records in one batch, and Spark drops a record as late only because of an
 earlier batch's watermark. Therefore, if the delay of ``withWatermark`` is too short, the records
-show this problem, but the state does not. A record is late if its first window ends at or below the
-watermark from the records before it in its partition. With the smallest batches, Spark drops all of
-these records. With larger batches, it drops fewer of them.
+show this problem, but the state does not. The earlier records of a partition determine the
+watermark for a record. The record is late if its first window ends at or below this watermark. With
+the smallest batches, Spark drops all of these records. With larger batches, it drops fewer of them.
 
 Source: WatermarkTracker (the latest event time minus the delay), WatermarkSupport (``end <=
 watermark`` is late) @ Spark 4.0.0.

@@ -74,8 +74,8 @@ class Rehearsal:
             and for ``output``, the number of rows.
         not_compared: the keys that were not compared, each with their number, if they can be
             counted, and the reason.
-        changed: the number of compared keys whose value in Flink differs from the one in the
-            earlier checkpoint; None for a query without state.
+        changed: the number of compared keys whose value in Flink has changed since the earlier
+            checkpoint; None for a query without state.
         is_right: True if no comparison found a difference. None if there is no verdict, because
             less than ``min_compared`` of the keys was compared or a check has no result
             (``undetermined``).
@@ -130,8 +130,8 @@ def make_rehearsal(
         time: the events' event-time column, or None if unknown.
         notes: the warnings of the comparisons, and the keys that were not compared.
         min_compared: as in ``rehearse``.
-        doubt: the reason that an output difference does not prove the query wrong; None if it does,
-            or if there is no difference.
+        doubt: the reason that a difference in the output does not prove the query wrong; None
+            without a difference, or if the difference is proof.
     """
     counts = [stream.count() for stream in streams]
     records = sum(count for count, _ in counts)

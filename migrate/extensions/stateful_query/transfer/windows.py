@@ -32,8 +32,7 @@ class FiredWindows:
     """Windows that have fired but that Flink keeps for late records.
 
     Attributes:
-        last_end: the latest end of any of these windows, in epoch milliseconds; None if there are
-            none.
+        last_end: the latest end of these windows, in epoch milliseconds; None without windows.
     """
 
     number: int = 0

@@ -99,8 +99,8 @@ def findings_of_operator(
 
     Args:
         operator: any operator in the checkpoint.
-        state: the state of the operator as a source; None if it is not a source.
-        sink: the state of the operator as a sink; None if it is not a sink.
+        state: the state of the operator as a source; None if the operator is not a source.
+        sink: the state of the operator as a sink; None if the operator is not a sink.
         stopped: True if the job ended with this checkpoint.
     """
     counts = _element_counts(operator)
