@@ -7,7 +7,7 @@ and the author of a spec reads ``move.on-expired: earliest``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from enum import Enum
@@ -85,6 +85,8 @@ def _text(value: Value) -> str:
 # variable.
 _of_process: Notation = python_call
 _of_call: ContextVar[Notation | None] = ContextVar("notation", default=None)
+# The options that the current call chooses itself.
+_chosen_by_call: ContextVar[Collection[str]] = ContextVar("chosen", default=())
 
 
 def option(name: str, value: Value = None) -> str:
@@ -96,6 +98,11 @@ def option(name: str, value: Value = None) -> str:
             only the option's name.
     """
     return notation()(name, value)
+
+
+def can_set(name: str) -> bool:
+    """Return whether the reader of a message can set an option; a cut-over chooses some itself."""
+    return name not in _chosen_by_call.get()
 
 
 def notation() -> Notation:
@@ -123,10 +130,14 @@ def command_line_notation() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def spec_notation(keys: Mapping[str, str]) -> Iterator[None]:
-    """Write the options in this call's messages as keys of a spec, if they have a key."""
-    token = _of_call.set(spec_keys(keys, notation()))
+def spec_notation(keys: Mapping[str, str], chosen: Collection[str] = ()) -> Iterator[None]:
+    """Write the options in this call's messages as keys of a spec, if they have a key.
+
+    ``chosen`` are the options that the user cannot set, because the call chooses them itself.
+    """
+    token, chosen_token = _of_call.set(spec_keys(keys, notation())), _chosen_by_call.set(chosen)
     try:
         yield
     finally:
         _of_call.reset(token)
+        _chosen_by_call.reset(chosen_token)

@@ -21,7 +21,7 @@ from typing import IO
 from decoder.storage import join
 from migrate.model.catalog import ALREADY_EXISTS
 from migrate.model.errors import Refused, UsageError
-from migrate.model.option_names import option
+from migrate.model.option_names import can_set, option
 from migrate.model.warning import warn
 from migrate.model.warning_catalog import REMAINING_FILES
 from migrate.storage.files import Files
@@ -29,6 +29,9 @@ from migrate.storage.uris import is_uri
 
 # Writes a file in a new directory; the arguments are the file's name and its content in pieces.
 WriteFile = Callable[[str, Iterable[bytes]], None]
+
+# The remedy for a file that cannot be written, if the user cannot choose a different file.
+MAKE_WRITABLE = "free space on its disk, or make its directory writable"
 
 # Errors from link() on file systems without hard links (FAT, some network file systems).
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
@@ -51,9 +54,10 @@ def check_new_file(name: str, path: Path) -> None:
         file.close()
         stage.unlink()
     except OSError as error:
-        raise UsageError(
-            f"{option(name)} {path}: cannot be written: {error.strerror}; choose a different file"
-        ) from error
+        problem = f"{path}: cannot be written: {error.strerror}"
+        if not can_set(name):
+            raise UsageError(f"{problem}; {MAKE_WRITABLE}") from error
+        raise UsageError(f"{option(name)} {problem}; choose a different file") from error
 
 
 def already_there(path: Path | str, kind: str = "file") -> Refused:
@@ -129,7 +133,8 @@ def replace_file(path: Path, text: str) -> None:
             out.write(text.encode())
             out.flush()
             os.fsync(out.fileno())
-        stage.replace(path)
+        with _errors_about(path):
+            stage.replace(path)
     finally:
         stage.unlink(missing_ok=True)
 
@@ -138,8 +143,17 @@ def _open_stage(path: Path) -> tuple[Path, IO[bytes]]:
     """Create a file under a new name next to ``path``; an existing file is left unchanged."""
     while True:
         stage = path.with_name(f".migrate-{secrets.token_hex(8)}.tmp")
-        with suppress(FileExistsError):
+        with suppress(FileExistsError), _errors_about(path):
             return stage, stage.open("xb")
+
+
+@contextmanager
+def _errors_about(path: Path) -> Iterator[None]:
+    """Raise a system error about a stage as an error about its final path."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _publish(stage: Path, path: Path) -> None:

@@ -283,7 +283,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
                 interrupted.send_signal(signal.SIGINT)
         assert interrupted.wait() == 130, told
     go_on.touch()
-    assert "stopped at first-batch: the target was written, but no batch or commit" in told
+    assert "at first-batch: the target was written, but this run has not seen a batch" in told
     assert "rerun the command to resume from this step" in told
     spec.killed(_done("first-batch"))
     spec.killed(_begins("verify-again"), 0.02)
@@ -713,7 +713,8 @@ def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
     failed = spec.execute()
     assert failed.code == 5, failed.stderr
     assert "the prime command" in failed.stderr and "exit code 3" in failed.stderr
-    assert "stopped at apply: the Flink job has stopped, and the target was " in failed.stderr
+    unwritten = "the Flink job has stopped, and this run has not written the target"
+    assert f"stopped at apply: {unwritten} [run-stopped]" in failed.stderr
     query = Path(spec.fields["target"]["checkpoint-dir"])
     assert not query.exists()
     ready.touch()

@@ -17,6 +17,7 @@ import yaml
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.support.command import Result, migrate, running
+from tests.support.full_disk import run_on_disk_full_after
 from tests.support.golden_topics import GOLDEN, create_golden_topics
 from tests.support.groups import PROTOCOLS, member, read_from_group
 from tests.support.kafka import Broker
@@ -220,6 +221,58 @@ def test_cut_over_back_after_newer_commits_refers_to_rollback_command(
         assert "has newer commits" in again.stderr
         assert f"to use --force, run: migrate rollback {path}" in again.stderr
     assert cut_over.broker.committed(cut_over.group) == {place: 1}
+
+
+@pytest.mark.parametrize("adopt", [False, True])
+@pytest.mark.parametrize(
+    ("full_after", "committed", "state"),
+    [
+        ("saving current offsets to ", False, "this run has not written the target"),
+        ("committing for group ", True, "the target is written"),
+    ],
+    ids=["before the commit", "after the commit"],
+)
+def test_full_disk_does_not_hide_state_of_group(
+    cut_over: CutOver, full_after: str, committed: bool, state: str, adopt: bool
+) -> None:
+    """Regression: "the Flink job has stopped, and the target was written only partly".
+
+    The commit was complete, and the run had not stopped a job.
+    """
+    assert cut_over.run("--until", "plan").code == 0
+    planned = cut_over.planned()
+    if adopt:
+        cut_over.broker.commit(cut_over.group, planned)
+    options = ("--execute", "--yes", "--until", "apply", *(("--adopt",) if adopt else ()))
+    full = run_on_disk_full_after(full_after, "cut-over", cut_over.spec(), *options)
+    assert full.code == 6, full.stderr
+    assert cut_over.broker.committed(cut_over.group) == (planned if committed or adopt else {})
+    stopped = f"stopped at apply: this run has not stopped a job, and {state} [run-stopped]"
+    assert f"warning: {stopped}" in full.stderr.splitlines()
+    # Each file is reported once.
+    folder = cut_over.folder / "one.cut-over"
+    unwritten = [line for line in full.stderr.splitlines() if "File too large" in line]
+    assert sum(str(folder / "record.json") in line for line in unwritten) == 1
+    if not committed:  # Regression: The advice was to choose a file with --rollback-file.
+        assert "free space on its disk, or make its directory writable" in full.stderr
+        assert list(folder.glob("rollback-*")) == []
+    assert "--rollback-file" not in full.stderr
+    assert cut_over.run("--until", "apply", *(("--adopt",) if adopt else ())).code == 0
+    assert cut_over.broker.committed(cut_over.group) == planned
+
+
+def test_full_disk_at_rollback_of_group_changes_nothing(cut_over: CutOver) -> None:
+    """Regression: The advice was to choose a rollback file with an option of other commands."""
+    assert cut_over.run("--until", "apply").code == 0
+    back = ("cut-over", cut_over.spec(), "--back", "--nothing-started", "--execute", "--yes")
+    full = run_on_disk_full_after("saving current offsets to ", *back)
+    assert full.code == 6, full.stderr
+    assert cut_over.broker.committed(cut_over.group) == cut_over.planned()
+    assert "stopped at back: the target is unchanged [run-stopped]" in full.stderr
+    assert "free space on its disk, or make its directory writable" in full.stderr
+    assert "--rollback-file" not in full.stderr
+    assert migrate(*back).code == 0
+    assert cut_over.broker.committed(cut_over.group) == {}
 
 
 def test_commit_of_different_cut_over_does_not_count_as_consumer_commit(cut_over: CutOver) -> None:

@@ -607,7 +607,7 @@ RESTART_UNSEEN = warning(
 )
 RUN_STOPPED = warning(
     "run-stopped",
-    "stopped at {step}: {state}",
+    "stopped {when} {step}: {state}",
 )
 STOP_UNKNOWN = warning(
     "stop-unknown",

@@ -25,6 +25,19 @@ if TYPE_CHECKING:
     from migrate.kafka.groups import ConsumerGroups
 
 
+# The states of the job and the target, for a run that stops before readers start.
+NOT_STOPPED = "this run has not changed anything or stopped a job"
+STOP_REQUESTED = "a stop of the Flink job was requested, and Flink may still stop the job"
+STOP_FAILED = "the stop of the Flink job failed"
+NOT_WRITTEN = "this run has not written the target"
+BEING_WRITTEN = "the target may be incomplete"
+WRITTEN = "the target is written"
+# The states of the target during a rollback.
+UNCHANGED = "the target is unchanged"
+BEING_ROLLED_BACK = "the target is unchanged, or was partly removed"
+ROLLED_BACK = "the target was rolled back, but the record was not updated"
+
+
 def poll(seconds: float, pause: float = 0.25) -> Iterator[None]:
     """Yield immediately, and then after each pause until ``seconds`` have passed."""
     deadline = time.monotonic() + seconds
@@ -45,6 +58,8 @@ class CutOverContext:
 
     Attributes:
         saw_end: True once this run has seen that the job is FINISHED with the savepoint.
+        stop_state: the state of the job until it has stopped with a savepoint.
+        target_state: the state of the target, as far as this record has written it.
         previewed_plan: the plan that this run has made but not saved, if any.
     """
 
@@ -62,6 +77,10 @@ class CutOverContext:
         self.file, self.spec, self.record = file, file.spec, record
         self.adopt, self.until, self.nothing_started = adopt, until, nothing_started
         self.files, self.saw_end = Files(), False
+        flink, written = record.model.flink, record.model.written
+        requested = flink.job_id is not None and flink.savepoints is not None
+        self.stop_state = STOP_REQUESTED if requested else NOT_STOPPED
+        self.target_state = NOT_WRITTEN if written is None else WRITTEN
         self.start_command = Command(record.folder, "query")
         self.prime_command = Command(record.folder, "prime")
 
@@ -74,6 +93,16 @@ class CutOverContext:
     def savepoint(self) -> str | None:
         """The path of the savepoint for the plan; None before the savepoint exists."""
         return self.spec.flink.savepoint or self.record.model.flink.savepoint
+
+    @property
+    def state(self) -> str:
+        """The state of the job and the target, as a sentence."""
+        if self.savepoint is None:
+            return self.stop_state
+        stopped = "the Flink job has stopped"
+        if self.spec.stopped_by_others:
+            stopped = "this run has not stopped a job"
+        return f"{stopped}, and {self.target_state}"
 
     def open_groups(self) -> ConsumerGroups:
         """Return a new client, because a restarted broker may not answer an idle client."""

@@ -43,7 +43,7 @@ from migrate.model.warning import warn
 from migrate.model.wording import package_version
 from migrate.storage.files import is_same_place
 from migrate.storage.json_models import EditedFile, as_json, read_file
-from migrate.storage.new_file import replace_file
+from migrate.storage.new_file import MAKE_WRITABLE, replace_file
 
 
 def now() -> str:
@@ -229,6 +229,34 @@ def _new_record(file: SpecFile) -> CutOverRecord:
     return CutOverRecord.model_validate(fields)
 
 
+def check_writable(folder: Path) -> None:
+    """Check without a write that a run can write to a record's folder.
+
+    The ``check`` step refuses a folder that is a file, or is inside a file.
+
+    Raises:
+        UsageError: as in ``locked``.
+        OSError: the disk is full.
+    """
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    for path in (existing, folder / "lock"):
+        if path.exists() and not os.access(path, os.W_OK):
+            read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+            code = errno.EROFS if read_only else errno.EACCES
+            cause = OSError(code, os.strerror(code))
+            raise _unwritable(folder, cause) from cause
+    disk = os.statvfs(existing)
+    if disk.f_blocks and not disk.f_bavail:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+
+
+def _unwritable(folder: Path, error: OSError) -> UsageError:
+    remedy = "set record in the spec to a writable folder"
+    if (folder / "record.json").exists():  # a new folder would have no record of the earlier runs
+        remedy = MAKE_WRITABLE
+    return UsageError(f"{folder}: the record cannot be written: {error.strerror}; {remedy}")
+
+
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Lock a record's folder.
@@ -245,10 +273,7 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise UsageError(
-            f"{folder}: the record cannot be written: {error.strerror}; set record in the spec to "
-            "a writable folder"
-        ) from error
+        raise _unwritable(folder, error) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from decoder import StopKind
 from migrate.extensions.cutover import catalog
-from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.context import UNCHANGED, CutOverContext
 from migrate.extensions.cutover.decide import Action, decide_stop
 from migrate.extensions.cutover.facts import (
     Facts,
@@ -32,7 +32,7 @@ from migrate.extensions.cutover.target_state import (
     target_content,
 )
 from migrate.inputs.flink.rest_api import FlinkJob
-from migrate.model.errors import CutOverStopped, Refused, add_notes
+from migrate.model.errors import CutOverStopped, MigrateError, Refused, add_notes
 from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.moves.rollback import GroupRollback, rollback
@@ -226,18 +226,22 @@ def _restoration(context: CutOverContext, path: Path) -> Undo | None:
         return None
     return Undo(
         f"restore group {planned.preview.file.group} from {path}",
-        partial(_restore_group, planned),
+        partial(_restore_group, context, planned),
     )
 
 
-def _restore_group(planned: GroupRollback) -> None:
+def _restore_group(context: CutOverContext, planned: GroupRollback) -> None:
     """Restore a group.
 
     Raises:
         Refused: the group has changed in the meantime; this call changed nothing.
         CutOverStopped: not all offsets of the group were restored.
     """
-    outcome = planned.execute()
+    try:
+        outcome = planned.execute()
+    except (MigrateError, OSError):  # the group was not changed
+        context.target_state = UNCHANGED
+        raise
     if outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
         raise CutOverStopped(
             catalog.GROUP_RESTORE_INCOMPLETE(

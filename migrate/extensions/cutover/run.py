@@ -5,26 +5,32 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from decoder import DecodeError
 from migrate.extensions.cutover.catalog import RESTART_UNDETERMINED, RESTART_UNSEEN, RUN_STOPPED
 from migrate.extensions.cutover.check_commands import rehearse
-from migrate.extensions.cutover.context import CutOverContext
+from migrate.extensions.cutover.context import (
+    BEING_ROLLED_BACK,
+    ROLLED_BACK,
+    UNCHANGED,
+    CutOverContext,
+)
 from migrate.extensions.cutover.decide import CHANGES_OR_WAITS, Action, Decision, Done
 from migrate.extensions.cutover.downtime import LAST_STEP, DowntimePrediction, downtime
 from migrate.extensions.cutover.facts import Facts, JobToStop, Unavailable
 from migrate.extensions.cutover.observe import observe
 from migrate.extensions.cutover.predict_downtime import predict_downtime
 from migrate.extensions.cutover.read_spec import read_spec
-from migrate.extensions.cutover.record import Record, locked, now
+from migrate.extensions.cutover.record import Record, check_writable, locked, now
 from migrate.extensions.cutover.report import CutOverRecord
 from migrate.extensions.cutover.roll_back import plan_roll_back, record_roll_back, restart_advice
-from migrate.extensions.cutover.spec_keys import SPEC_KEYS, each_message_once
+from migrate.extensions.cutover.spec_keys import CHOSEN, SPEC_KEYS, each_message_once
 from migrate.extensions.cutover.start import watch_group
-from migrate.extensions.cutover.steps import ACTIONS, NAMES, STEPS, STOP_REQUESTED, Step
+from migrate.extensions.cutover.steps import ACTIONS, ALL_DONE, NAMES, STEPS, Step
 from migrate.model.errors import (
     CutOverStopped,
     MigrateError,
@@ -40,7 +46,6 @@ from migrate.planning import Plan
 from migrate.storage.uris import local_path
 
 _BACK = "back"
-_AFTER_START = NAMES[NAMES.index("start") + 1 :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class CutOver:
     next_step: str | None = None
 
 
-@spec_notation(SPEC_KEYS)
+@spec_notation(SPEC_KEYS, CHOSEN)
 def cut_over(
     spec: str | os.PathLike[str],
     *,
@@ -111,7 +116,7 @@ def cut_over(
         CutOverStopped: the cut-over cannot continue, or a step was refused after a change.
             Completed steps are not undone.
         InputError: the spec cannot be read, or it contains an unknown key or value.
-        UsageError: the arguments contradict each other.
+        UsageError: the arguments contradict each other, or the record's folder is not writable.
         DecodeError, BrokerError, FlinkRestError, OSError: a file cannot be read or written, or a
             service did not answer.
     """
@@ -192,6 +197,8 @@ def _dry_run(context: CutOverContext) -> tuple[Sequence[StepResult], DowntimePre
         StepResult(step.name, "to do", step.title_of(context.spec.target.is_group))
         for step in steps[len(results) :]
     ]
+    if rest:
+        check_writable(context.record.folder)
     checked = any(result.name == "check" and result.state == "ok" for result in results)
     if context.spec.rehearse is not None and checked:
         results.append(StepResult("rehearse", "ok", rehearse(context)))
@@ -200,6 +207,7 @@ def _dry_run(context: CutOverContext) -> tuple[Sequence[StepResult], DowntimePre
 
 def _dry_roll_back(context: CutOverContext) -> Sequence[StepResult]:
     undo, advice = plan_roll_back(context)
+    check_writable(context.record.folder)
     lines = [undo.line, advice] if undo is not None else [advice]
     return [StepResult(_BACK, "to do", line) for line in lines]
 
@@ -212,20 +220,27 @@ class _Progress:
 
     Args:
         step: the name of the current step.
-        state_if_stopped: the state of the job and of the target if the run stops now.
+        state: the state of the job and of the target during a step.
+        result: the result of a complete run, as a sentence.
         changed: True if a run has started a change; False for a rollback.
 
     Attributes:
         is_asking: True while the run waits for the user's answer.
+        is_done: True once the step is done.
     """
 
-    def __init__(self, step: str, state_if_stopped: str, *, changed: bool) -> None:
-        self.changed, self.is_asking = changed, False
-        self.begin(step, state_if_stopped)
+    def __init__(self, step: str, state: Callable[[], str], result: str, *, changed: bool) -> None:
+        self.result, self.changed, self.is_asking = result, changed, False
+        self.begin(step, state)
 
-    def begin(self, step: str, state_if_stopped: str) -> None:
-        """Start a step, or the action of a step."""
-        self.step, self.state_if_stopped, self._began = step, state_if_stopped, time.monotonic()
+    def begin(self, step: str, state: Callable[[], str]) -> None:
+        """Start a step, or restart it after the user's answer."""
+        self.step, self.state, self._began = step, state, time.monotonic()
+        self.is_done = False
+
+    def end(self, state: Callable[[], str]) -> None:
+        """End a step; ``state`` is the state after it."""
+        self.is_done, self.state = True, state
 
     @property
     def seconds(self) -> float:
@@ -238,30 +253,36 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
     # If the spec has a savepoint, this cut-over does not stop the job.
     stopped = flink.savepoint is not None and not context.spec.stopped_by_others
     changed = flink.job_id is not None or stopped or record.model.written is not None
-    progress = _Progress(steps[0].name, _state_before(context, steps[0]), changed=changed)
+    result = "the cut-over is complete"
+    if until not in (None, NAMES[-1]):
+        result = f"every step up to {until} is done"
+    state = partial(_state, context, steps[0])
+    progress = _Progress(steps[0].name, state, result, changed=changed)
     command = f"until {until}" if until is not None else "execute"
     with _recorded_run(context, command, progress):
-        for step in steps:
+        for number, step in enumerate(steps, 1):
             title = step.title_of(context.spec.target.is_group)
-            progress.begin(step.name, _state_before(context, step))
+            progress.begin(step.name, partial(_state, context, step))
             facts, decision = _decide(context, step)
             if confirm is not None and decision in CHANGES_OR_WAITS:
                 progress.is_asking, asked_at = True, now()
                 confirm(f"continue with {step.name} ({title}), up to {until or NAMES[-1]}?")
                 confirm, progress.is_asking = None, False
                 record.add_question(asked_at)
-                progress.begin(step.name, progress.state_if_stopped)
+                progress.begin(step.name, progress.state)
                 facts, decision = _decide(context, step)  # the facts may have changed
+            after = partial(_state, context, STEPS[number] if number < len(STEPS) else None)
             if isinstance(decision, Done):
                 text = decision.reason
                 log.info(f"{step.name}: {text}")
+                progress.end(after)
                 record.add_done_step(step.name, text)
             else:
                 log.info(f"{step.name}: {title}")
                 progress.changed = progress.changed or decision in CHANGES_OR_WAITS
-                # The time of a step includes its decision, which may wait for Flink.
-                progress.state_if_stopped = step.state_during or progress.state_if_stopped
                 text = ACTIONS[decision](context, facts)
+                progress.end(after)
+                # The time of a step includes its decision, which may wait for Flink.
                 record.add_step(step.name, "done", text, progress.seconds)
                 log.info(f"{step.name} done: {text}")
             results.append(StepResult(step.name, "done", text))
@@ -272,27 +293,17 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
     return results
 
 
-def _state_before(context: CutOverContext, step: Step) -> str:
-    """Describe the state of the job and the target before a step's action."""
-    if step.name in _AFTER_START:
-        return step.state_during
-    record = context.record.model
-    if context.savepoint is not None:
-        written = "this run has not written the target"
-        if record.written is not None:
-            written = "the target is written"
-        if context.spec.stopped_by_others:
-            return f"this run has not stopped a job, and {written}"
-        return f"the Flink job has stopped, and {written}"
-    requested = record.flink.job_id is not None and record.flink.savepoints is not None
-    return STOP_REQUESTED if requested else "this run has not changed anything or stopped a job"
+def _state(context: CutOverContext, step: Step | None) -> str:
+    """Describe the state of the job and the target during a step, or after the last one (None)."""
+    return (step.state or context.state) if step is not None else ALL_DONE
 
 
 def _roll_back(
     context: CutOverContext, confirm: Callable[[str], None] | None
 ) -> Sequence[StepResult]:
-    state = "the target is unchanged, or was partly removed"
-    progress = _Progress(_BACK, state, changed=False)
+    context.target_state = UNCHANGED
+    result = "the rollback is complete"
+    progress = _Progress(_BACK, lambda: context.target_state, result, changed=False)
     with _recorded_run(context, _BACK, progress):
         undo, advice = plan_roll_back(context)
         if confirm is not None:
@@ -302,8 +313,9 @@ def _roll_back(
         if undo is not None:
             log.info(undo.line)
             results.insert(0, StepResult(_BACK, "done", undo.line))
+            context.target_state = BEING_ROLLED_BACK
             undo.call()
-            progress.state_if_stopped = "the target was rolled back, but the record was not updated"
+            context.target_state = ROLLED_BACK
         record_roll_back(context)
     return results
 
@@ -323,24 +335,26 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
     try:
         yield
     except BaseException as error:
-        name, next_step = progress.step, "rerun the command to resume from this step"
-        if isinstance(error, Exception) and name != _BACK and not progress.is_asking:
-            with _noting_unwritten(error, record):
-                record.add_step(name, "failed", str(error), progress.seconds)
+        name, when = progress.step, "after" if progress.is_done else "at"
+        next_step = f"rerun the command to resume{'' if progress.is_done else ' from this step'}"
         if isinstance(error, Refused):
-            end = f"refused at {name}"
+            end = f"refused {when} {name}"
             next_step = "fix the cause of the refusal, and rerun the command to resume"
         elif isinstance(error, MigrateError | DecodeError | OSError):
-            end = f"failed at {name}: {error}"
+            end = f"failed {when} {name}: {error}"
         else:
-            end = f"interrupted at {name} ({type(error).__name__})"
-        with _noting_unwritten(error, record):
-            record.end_run(end, error.codes if isinstance(error, MigrateError) else ())
+            end = f"interrupted {when} {name} ({type(error).__name__})"
+        unfinished = not (progress.is_done or progress.is_asking or name == _BACK)
+        if isinstance(error, Exception) and unfinished:
+            with suppress(OSError):  # ``end_run`` writes the same file again
+                record.add_step(name, "failed", str(error), progress.seconds)
+        is_recorded = _record_end(record, error, end)
         # If the user answers "no", raise ``Refused`` even if an earlier run has changed something.
         if isinstance(error, Refused) and (progress.is_asking or not progress.changed):
-            error.written = f"the record {record.folder}"
+            if is_recorded:
+                error.written = f"the record {record.folder}"
             raise
-        warn(RUN_STOPPED(step=name, state=progress.state_if_stopped))
+        warn(RUN_STOPPED(when=when, step=name, state=progress.state()))
         notes = [next_step]
         if advice := restart_advice(observe(context, "target", "started again", "savepoint")):
             notes.append(f"or {advice}" if advice.startswith("start ") else advice)
@@ -353,16 +367,24 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
         if stopped is error:
             raise
         raise stopped from error
-    record.end_run("done")
+    try:
+        record.end_run("done")
+    except OSError as error:
+        add_notes(error, f"{progress.result}; rerun the command to write this file")
+        raise
 
 
-@contextmanager
-def _noting_unwritten(error: BaseException, record: Record) -> Iterator[None]:
-    """Add a note to a run's error if its record cannot be written, as on a full disk.
+def _record_end(record: Record, error: BaseException, end: str) -> bool:
+    """Record the end of a failed run, and return whether this was possible.
 
-    Otherwise, that second error would hide the state of the job and the target.
+    If it was not, as on a full disk, add a note to the error. Otherwise, the second error would
+    hide the state of the job and the target.
     """
     try:
-        yield
+        record.end_run(end, error.codes if isinstance(error, MigrateError) else ())
     except OSError as problem:
-        add_notes(error, f"{record.path} was not written: {problem.strerror or problem}")
+        reason = problem.strerror or str(problem)
+        if getattr(error, "filename", None) != problem.filename:  # the error is already about it
+            add_notes(error, f"{problem.filename or record.path} was not written: {reason}")
+        return False
+    return True

@@ -24,6 +24,10 @@ SPEC_KEYS = {
     **{name: f"move.{field.alias}" for name, field in MoveSpec.model_fields.items()},
 }
 
+# The options of a move that a cut-over chooses itself, because the record's folder contains its
+# rollback files.
+CHOSEN = ("rollback_file",)
+
 
 @contextmanager
 def each_message_once() -> Iterator[None]:

@@ -27,8 +27,8 @@ class Step:
         name: the name that ``--until`` accepts.
         title: a description of the step.
         needs: the facts that ``rule`` uses.
-        state_during: the state of the job and the target if a run stops during this step's action.
-            If empty, the state before the action applies.
+        state: the state of the job and the target until the step is done. If empty,
+            ``CutOverContext.state`` applies.
         group_title: a description of the step if the target is a group. If empty, ``title``
             applies.
     """
@@ -37,7 +37,7 @@ class Step:
     title: str
     needs: Sequence[Need]
     rule: Callable[[Facts], Decision]
-    state_during: str = ""
+    state: str = ""
     group_title: str = ""
 
     def title_of(self, is_group: bool) -> str:
@@ -55,12 +55,11 @@ class Step:
         return self.rule(facts)
 
 
-STOP_REQUESTED = "a stop of the Flink job was requested, and Flink may still stop the job"
 _TARGET: Sequence[Need] = ("target", "started again")
 
 STEPS: Sequence[Step] = (
     Step("check", "find obstacles", ("job",), decide.decide_check),
-    Step("stop", "stop the job with a savepoint", ("job",), decide.decide_stop, STOP_REQUESTED),
+    Step("stop", "stop the job with a savepoint", ("job",), decide.decide_stop),
     Step("clean", "check that the stop was clean", ("savepoint", "ended job"), decide.decide_clean),
     Step("plan", "plan from the savepoint", ("target",), decide.decide_plan),
     Step(
@@ -68,8 +67,7 @@ STEPS: Sequence[Step] = (
         "write the checkpoint location",
         _TARGET,
         decide.decide_apply,
-        "the Flink job has stopped, and the target was written only partly or not at all",
-        "commit for the group",
+        group_title="commit for the group",
     ),
     Step(
         "verify",
@@ -86,7 +84,7 @@ STEPS: Sequence[Step] = (
         "wait for the first batch",
         ("target",),
         decide.decide_first_batch,
-        "the target was written, but no batch or commit was seen yet",
+        "the target was written, but this run has not seen a batch or commit",
         "wait for members or commits of the group",
     ),
     Step(
@@ -94,10 +92,12 @@ STEPS: Sequence[Step] = (
         "check the actual start offsets of the query",
         _TARGET,
         decide.decide_verify_again,
-        "readers have started from the target, but their start was not verified",
+        "readers have started from the target, but this run has not verified their start",
         "check the actual start offsets of the consumers",
     ),
 )
+# The state of the job and the target after the last step.
+ALL_DONE = "readers have started from the target, and their start is verified"
 NAMES = tuple(step.name for step in STEPS)
 
 ACTIONS: Mapping[Action, Callable[[CutOverContext, Facts], str]] = {

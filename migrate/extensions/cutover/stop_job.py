@@ -6,7 +6,12 @@ import time
 
 from decoder import StopKind
 from migrate.extensions.cutover import catalog
-from migrate.extensions.cutover.context import CutOverContext, poll
+from migrate.extensions.cutover.context import (
+    STOP_FAILED,
+    STOP_REQUESTED,
+    CutOverContext,
+    poll,
+)
 from migrate.extensions.cutover.facts import Facts, JobToStop, require
 from migrate.extensions.cutover.observe_stopped_job import MAX_WAIT_SECONDS
 from migrate.extensions.cutover.record import now
@@ -29,6 +34,7 @@ def stop(context: CutOverContext, facts: Facts) -> str:
     _record_job(context, job, version=context.flink.version())
     log.info(f"stopping {job.flink_job.name} ({job.flink_job.job_id}) with a savepoint")
     context.record.change_flink(stop_asked_at=now())
+    context.stop_state = STOP_REQUESTED
     context.flink.stop(
         job.flink_job.job_id,
         job.folder,
@@ -53,6 +59,7 @@ def _await_end(context: CutOverContext, job: JobToStop) -> str:
         _record_end(context, job, attempt.savepoint)
         return f"stopped with {attempt.savepoint}"
     if attempt is not None:
+        context.stop_state = STOP_FAILED
         context.record.change_flink(savepoints=None)  # the next folder may differ
     reported = context.flink.job(job.flink_job.job_id)
     state = reported.state if reported is not None else "unknown"

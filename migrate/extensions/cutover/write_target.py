@@ -7,12 +7,19 @@ import uuid
 from dataclasses import replace
 from typing import cast
 
+from decoder import DecodeError
 from migrate.extensions.cutover import catalog
-from migrate.extensions.cutover.context import CutOverContext, poll
+from migrate.extensions.cutover.context import (
+    BEING_WRITTEN,
+    NOT_WRITTEN,
+    WRITTEN,
+    CutOverContext,
+    poll,
+)
 from migrate.extensions.cutover.facts import Facts, LocationFacts, planned_streams, require
 from migrate.extensions.cutover.observe import observe
 from migrate.extensions.cutover.record import now
-from migrate.model.errors import CutOverStopped, Refused
+from migrate.model.errors import CutOverStopped, MigrateError, Refused
 from migrate.model.log import log, timed
 from migrate.model.positions import SPARK
 from migrate.model.wording import parse_duration
@@ -46,15 +53,17 @@ def write(context: CutOverContext, facts: Facts) -> str:
     record, location = context.record, context.location()
     before = record.model
     moved_with = before.moved_with or context.file.deciding_values()
+    context.target_state = NOT_WRITTEN
     record.change(state="begun", moved_with=moved_with, written=None)
     try:
         text = _commit(context) if location is None else _write_location(context, location)
     except (Refused, PrimingFailed):
         # Nothing was written, so restore the record, which allows the user to change the spec.
         if location is None or not location.names():
+            context.target_state = NOT_WRITTEN
             record.change(moved_with=before.moved_with, written=before.written)
         raise
-    record.change(written=now())
+    _record_written(context)
     return text
 
 
@@ -68,7 +77,14 @@ def _commit(context: CutOverContext) -> str:
         allow_moved_on=context.spec.move.allow_moved_on,
         **context.file.connections(),
     )
-    applied = replace(change, cut_over=context.record.model.id).execute().applied
+    context.target_state = BEING_WRITTEN
+    try:
+        applied = replace(change, cut_over=context.record.model.id).execute().applied
+    except (MigrateError, DecodeError, OSError):  # nothing was committed
+        context.target_state = NOT_WRITTEN
+        raise
+    if applied is Applied.NOTHING:
+        context.target_state = NOT_WRITTEN
     if applied is not Applied.ALL:
         raise CutOverStopped(catalog.GROUP_COMMIT_INCOMPLETE(group=group, applied=applied))
     return f"group {group}: {applied.value}"
@@ -77,7 +93,9 @@ def _commit(context: CutOverContext) -> str:
 def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDirectory) -> str:
     plan_path = context.record.plan_path
     if is_unfinished(location):
+        context.target_state = BEING_WRITTEN
         remove_seed(location)
+        context.target_state = NOT_WRITTEN
     # The plan must still be valid, and the sink must not skip batches.
     check_sink_of_a_query(context.spec.sink, context.spec.sink_writer)
     connections = cast(MoveArguments, context.file.connections())  # all keys are optional
@@ -87,6 +105,7 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
         return _prime(context, location)
     new_id = str(uuid.uuid4())
     context.record.change(query_id=new_id)
+    context.target_state = BEING_WRITTEN
     write_seed(planned_streams(read_plan(plan_path), context.record.model), location, new_id)
     return f"seeded {location.name}"
 
@@ -104,6 +123,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     command, prime_command = context.spec.prime, context.prime_command
     directory, savepoint = context.spec.target.checkpoint_dir, context.savepoint
     assert command is not None and directory is not None and savepoint is not None
+    context.target_state = BEING_WRITTEN
     if prime_command.status() == "running":
         log.info("the prime command of an earlier run is still running")
     elif not location.names():  # if the location is not empty, the command has already ended
@@ -170,22 +190,30 @@ def adopt(context: CutOverContext, facts: Facts) -> str:
         query_id=new_id,
         primed=target.last_committed_batch if context.spec.states else None,
     )
+    context.target_state = BEING_WRITTEN
     try:
         replace_query_id(location, new_id)
     except OSError:
         fields = ("moved_with", "query_id", "primed")
         context.record.change(**{name: getattr(before, name) for name in fields})
         raise
-    context.record.change(written=now())
+    _record_written(context)
     return f"took over {target.name}"
 
 
 def record_written(context: CutOverContext, facts: Facts) -> str:
     """Record that a killed run, or its command, wrote the complete target."""
+    context.target_state = WRITTEN
     if context.spec.states and context.record.model.query_id is None:
         _record_primed(context, _location_facts(facts))
-    context.record.change(written=now())
+    _record_written(context)
     return f"{facts.target_name} contains the planned offsets"
+
+
+def _record_written(context: CutOverContext) -> None:
+    """Record that the target is written completely."""
+    context.target_state = WRITTEN
+    context.record.change(written=now())
 
 
 def _record_primed(context: CutOverContext, target: LocationFacts) -> None:

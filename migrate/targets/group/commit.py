@@ -30,10 +30,10 @@ from migrate.model.errors import Refused
 from migrate.model.log import log
 from migrate.model.message import Message
 from migrate.model.offset_metadata import holds_offset
-from migrate.model.option_names import option
+from migrate.model.option_names import can_set, option
 from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.storage.json_models import write_file
-from migrate.storage.new_file import already_there
+from migrate.storage.new_file import MAKE_WRITABLE, already_there
 from migrate.targets.group import rollback_file
 from migrate.targets.group.rollback_file import Offsets
 
@@ -226,12 +226,11 @@ def write_rollback_file(
     except FileExistsError as error:
         raise already_there(path) from error
     except OSError as error:
-        raise OSError(
-            error.errno,
-            f"the rollback file cannot be written: {error.strerror}; choose a file on a "
-            f"different disk with {option('rollback_file')}",
-            str(path),
-        ) from error
+        remedy = MAKE_WRITABLE
+        if can_set("rollback_file"):
+            remedy = f"choose a file on a different disk with {option('rollback_file')}"
+        problem = f"the rollback file cannot be written: {error.strerror}; {remedy}"
+        raise OSError(error.errno, problem, str(path)) from error
 
 
 def check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:

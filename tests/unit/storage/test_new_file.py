@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from migrate.model.errors import Refused, UsageError
+from migrate.model.option_names import spec_notation
 from migrate.storage.files import Files
 from migrate.storage.new_file import (
     add_path_to_errors,
@@ -268,7 +269,10 @@ def test_unwritable_file_option_is_refused_with_reason(tmp_path: Path) -> None:
     assert str(refused.value) == f"{taken} already exists; choose a new file"
     with pytest.raises(UsageError) as unusable:
         check_new_file("rollback_file", nowhere)
-    assert str(unusable.value) == (
-        f"rollback_file {nowhere}: cannot be written: No such file or directory; choose a "
-        f"different file"
-    )
+    problem = f"{nowhere}: cannot be written: No such file or directory"
+    assert str(unusable.value) == f"rollback_file {problem}; choose a different file"
+    # Regression: A cut-over named this option, which it does not have.
+    with spec_notation({}, ["rollback_file"]), pytest.raises(UsageError) as unusable:
+        check_new_file("rollback_file", nowhere)
+    remedy = "free space on its disk, or make its directory writable"
+    assert str(unusable.value) == f"{problem}; {remedy}"

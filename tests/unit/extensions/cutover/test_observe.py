@@ -326,6 +326,35 @@ def test_failed_or_timed_out_stop_reports_job_state(
     ]
 
 
+def test_state_of_job_is_reported_as_known(flink: tuple[Flink, str], tmp_path: Path) -> None:
+    """Regression: "a stop was requested" before the request, and after the stop had failed."""
+    known, url = flink
+    context = _context(tmp_path, url)
+    context.record.path.unlink(missing_ok=True)
+    (context.record.path / "full").mkdir(parents=True)  # so the record cannot be written
+    with pytest.raises(OSError, match="Is a directory"):
+        act(context, "stop")
+    assert known.asked == []
+    assert context.state == "this run has not changed anything or stopped a job"
+    shutil.rmtree(context.record.path)
+    with pytest.raises(CutOverStopped) as failed:
+        act(context, "stop")
+    assert failed.value.codes == ["stop-failed"]
+    assert context.state == "the stop of the Flink job failed"
+    requested = "a stop of the Flink job was requested, and Flink may still stop the job"
+    known.of_a_stop = _GOES_ON
+    context = _context(tmp_path, url, timeouts={"stop": "200ms"})
+    with pytest.raises(CutOverStopped):
+        act(context, "stop")
+    assert context.state == requested == _context(tmp_path, url).state
+    done = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-1"}}
+    known.of_a_stop = json.dumps(done)
+    known.known = dict.fromkeys(known.known, known.of_a_stop)
+    act(context, "stop")
+    state = "the Flink job has stopped, and this run has not written the target"
+    assert context.state == state == _context(tmp_path, url).state
+
+
 def test_stop_forgotten_by_flink_raises_error(flink: tuple[Flink, str], tmp_path: Path) -> None:
     known, url = flink
     known.post = lambda path, body: None  # type: ignore[method-assign]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,10 @@ class World:
 
         return act
 
+    @property
+    def record_path(self) -> Path:
+        return self.spec.parent / "orders.cut-over/record.json"
+
     def run(self, **asked: Any) -> CutOver:
         self.ran.clear()
         return cut_over(self.spec, **asked)
@@ -104,23 +110,134 @@ def _kept(found: CutOver) -> list[tuple[str, str, str]]:
     return [(one.name, one.state, one.told) for one in found.record.steps]
 
 
-def test_failure_location_is_logged_despite_full_disk(
-    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Regression: Writing the failure to the record failed, and only this error was reported."""
-
+def _fill_disk_after(world: World, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path, text: str) -> None:
-        if "write" in world.ran:
+        if step in world.ran:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         replace_file(path, text)
 
     monkeypatch.setattr("migrate.extensions.cutover.record.replace_file", full)
-    with pytest.raises(OSError, match="No space left") as stopped:
+
+
+def test_failure_location_is_logged_despite_full_disk(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Regression: Writing the failure to the record failed, and only this error was reported."""
+    _fill_disk_after(world, "write", monkeypatch)
+    world.fails = {"write": DecodeError(ErrorKind.NOT_FOUND, "gone")}
+    with pytest.raises(DecodeError, match="gone") as stopped:
         world.run(execute=True)
-    assert any(one.startswith("stopped at write: left write") for one in caplog.messages)
+    assert "stopped at write: left write [run-stopped]" in caplog.messages
     notes = take_notes(stopped.value)
     assert "rerun the command to resume from this step" in notes
-    assert any("record.json was not written: No space left on device" in note for note in notes)
+    # Regression: This note was repeated.
+    unwritten = f"{world.record_path} was not written: No space left on device"
+    assert [note for note in notes if "record.json" in note] == [unwritten]
+
+
+def test_full_disk_after_step_is_not_reported_as_failure_of_step(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Regression: "the target was written only partly or not at all", but it was complete."""
+    _fill_disk_after(world, "write", monkeypatch)
+    with pytest.raises(OSError, match="No space left") as stopped:
+        world.run(execute=True)
+    monkeypatch.undo()
+    assert stopped.value.filename == str(world.record_path)
+    assert "stopped after write: left check [run-stopped]" in caplog.messages
+    notes = take_notes(stopped.value)
+    assert "rerun the command to resume" in notes
+    assert not [note for note in notes if "record.json" in note]  # the error is already about it
+
+
+def test_refused_run_reports_no_record_that_it_has_not_written(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: "only the record was written", although its disk was full."""
+    _fill_disk_after(world, "look", monkeypatch)
+    world.fails = {"look": Refused(["no"])}
+    refused = migrate("cut-over", world.spec, "--execute", "--yes")
+    assert (refused.code, "nothing was written" in refused.stderr) == (4, True), refused.stderr
+    assert refused.stderr.count("record.json was not written: No space left on device") == 1
+
+
+@pytest.mark.parametrize(
+    ("until", "result"),
+    [
+        ((), "the cut-over is complete"),
+        (("--until", "begin"), "the cut-over is complete"),
+        (("--until", "write"), "every step up to write is done"),
+    ],
+)
+def test_complete_run_with_unwritable_page_reports_result(
+    world: World, until: tuple[str, ...], result: str
+) -> None:
+    """Regression: The only message was "Is a directory", with the name of a temporary file."""
+    page = world.record_path.with_suffix(".html")
+    (page / "full").mkdir(parents=True)
+    done = migrate("cut-over", world.spec, "--execute", "--yes", *until)
+    assert done.code == 6, done.stderr
+    assert done.stderr.splitlines()[-2:] == [
+        f"migrate: {page}: Is a directory",
+        f"{result}; rerun the command to write this file",
+    ]
+    assert "[run-stopped]" not in done.stderr
+    (page / "full").rmdir()
+    page.rmdir()
+    assert world.run().record.state == ("begun" if "write" in until else "done")
+    assert migrate("cut-over", world.spec, "--execute", "--yes", *until).code == 0
+    assert page.is_file()
+
+
+@contextmanager
+def _disk(folder: Path, *, full: bool) -> Iterator[None]:
+    """Make a folder read-only, or its disk full; the permissions of a folder do not stop root."""
+    folder.mkdir(exist_ok=True)
+    if os.geteuid() != 0:
+        if full:
+            pytest.skip("only root may mount a small disk")
+        folder.chmod(0o500)
+        try:
+            yield
+        finally:
+            folder.chmod(0o700)
+        return
+    mount = ["mount", "-t", "tmpfs", "-o", f"size=16k{'' if full else ',ro'}", "none", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("this container may not mount a small disk")
+    try:
+        if full:
+            with suppress(OSError), (folder / "large").open("wb", buffering=0) as file:
+                while file.write(bytes(4096)):
+                    pass
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("mode", [(), ("--adopt",)])
+@pytest.mark.parametrize("full", [False, True])
+def test_dry_run_fails_as_real_run_if_record_cannot_be_written(
+    world: World, tmp_path: Path, full: bool, mode: tuple[str, ...]
+) -> None:
+    """Regression: "no obstacle was found", but --execute could not write the record."""
+    folder = tmp_path / "disk"
+    world.spec.write_text(f"{world.spec.read_text()}record: {folder}/orders\n")
+    with _disk(folder, full=full):
+        dry = migrate("cut-over", world.spec, *mode)
+        assert (dry.code, dry.stdout) == (6, ""), dry.stderr
+        assert f"{folder}/orders: " in dry.stderr
+        real = migrate("cut-over", world.spec, *mode, "--execute", "--yes")
+        assert real.code == 6, real.stderr
+        # The reason is that of the system.
+        message = "No space left on device" if full else dry.stderr.splitlines()[-1]
+        assert message in dry.stderr and message in real.stderr
+        # A dry run that asks for nothing more shows the progress of a finished cut-over.
+        world.is_done = dict.fromkeys(_ACTIONS, "it is there")
+        done = migrate("cut-over", world.spec, *mode)
+        assert (done.code, "every step is done" in done.stderr) == (0, True), done.stderr
+    world.is_done = {}
+    assert migrate("cut-over", world.spec, *mode).code == 0
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def test_first_batch_without_start_command_claims_no_query_start(
         act(context, "first-batch")
     assert stopped.value.codes == ["no-query-started"]
     (step,) = (step for step in STEPS if step.name == "first-batch")
-    assert step.state_during == "the target was written, but no batch or commit was seen yet"
+    assert step.state == "the target was written, but this run has not seen a batch or commit"
 
 
 def test_concurrent_run_is_refused_by_record_lock(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from migrate.extensions.cutover.observe_stopped_job import (
 from migrate.extensions.cutover.read_spec import read_spec
 from migrate.extensions.cutover.record import Record
 from migrate.extensions.cutover.run import cut_over
+from migrate.extensions.cutover.steps import STEPS
 from migrate.extensions.cutover.target_state import Started, last_query_batch, started_work
 from migrate.inputs.flink.job_state import job_started_again
 from migrate.inputs.flink.rest_api import FlinkJob
@@ -38,6 +39,7 @@ from migrate.moves.to_spark import to_spark
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition, verify_log
 from migrate.report.verification import outcome_lines
 from migrate.targets.location import LocalDirectory
+from migrate.targets.seed import write_seed
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.cut_over import act, facts_of, open_context, reason_done
@@ -418,6 +420,88 @@ def test_failed_adoption_leaves_location_to_its_record(
     act(open_context(two, adopt=True), "apply")
     adopted = open_context(two).record.model.query_id
     assert json.loads(metadata.read_text()) == {"id": adopted}
+
+
+def _only_apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run no step that needs a broker."""
+    steps = [step for step in STEPS if step.name == "apply"]
+    monkeypatch.setattr("migrate.extensions.cutover.run.STEPS", steps)
+    monkeypatch.setattr("migrate.extensions.cutover.run.NAMES", ["apply"])
+
+
+def test_adopted_location_is_reported_as_written_despite_full_disk(
+    seeded: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Regression: "the Flink job has stopped, and the target was written only partly"."""
+    nothing = {"moved_with": None, "written": None, "query_id": None}
+    open_context(seeded).record.change(id="f" * 16, **nothing)
+    _only_apply(monkeypatch)
+    write = LocalDirectory.write
+
+    def write_last(self: LocalDirectory, path: str, content: bytes) -> None:
+        write(self, path, content)
+        _fail_to_write_record(monkeypatch)
+
+    monkeypatch.setattr(LocalDirectory, "write", write_last)
+    with pytest.raises(OSError, match="No space left"):
+        cut_over(seeded, execute=True, adopt=True)
+    (said,) = [line for line in caplog.messages if "[run-stopped]" in line]
+    state = "this run has not stopped a job, and the target is written"
+    assert said == f"stopped at apply: {state} [run-stopped]"
+
+
+@pytest.mark.parametrize(
+    ("fails", "state"),
+    [
+        ("check", "this run has not written the target"),
+        ("record", "this run has not written the target"),
+        ("location", "the target may be incomplete"),
+        ("record after location", "the target is written"),
+    ],
+)
+def test_failed_write_of_seed_reports_state_of_target(
+    seeded: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    fails: str,
+    state: str,
+) -> None:
+    """Regression: Every failure was reported as "the target was written only partly or not at all".
+
+    The messages also reported that the Flink job had stopped, although this run had not stopped it.
+    """
+    _not_written(seeded)
+    shutil.rmtree(seeded.parent / "query")
+    _only_apply(monkeypatch)
+    of_write = "migrate.extensions.cutover.write_target."
+
+    def write_last(*arguments: Any) -> None:
+        write_seed(*arguments)
+        _fail_to_write_record(monkeypatch)
+
+    if fails == "record":  # before the write
+        change_record = Record.change
+
+        def change(self: Record, **fields: Any) -> None:
+            if "moved_with" in fields:
+                _fail_to_write_record(monkeypatch)
+            change_record(self, **fields)
+
+        monkeypatch.setattr(Record, "change", change)
+    elif fails == "check":
+        monkeypatch.setattr(f"{of_write}check_plan", _refuse)
+    else:
+        monkeypatch.setattr(f"{of_write}check_plan", lambda *_: None)
+        writes = _full_location if fails == "location" else write_last
+        monkeypatch.setattr(f"{of_write}write_seed", writes)
+    with pytest.raises((OSError, MigrateError)):
+        cut_over(seeded, execute=True)
+    (said,) = [line for line in caplog.messages if "[run-stopped]" in line]
+    assert said == f"stopped at apply: this run has not stopped a job, and {state} [run-stopped]"
+
+
+def _refuse(*_: object) -> None:
+    raise Refused("the plan is not valid")
 
 
 def _full_location(*_: object) -> None:
