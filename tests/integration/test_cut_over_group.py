@@ -515,7 +515,7 @@ def test_manually_seeded_query_is_adopted_with_flag(broker: Broker, tmp_path: Pa
     )
     assert seeded.code == 0, seeded.stderr
     refused = cut_over.run("--until", "verify")
-    assert refused.code == 4 and "this record has not written it" in refused.stderr
+    assert refused.code == 4 and "this record has not written this query" in refused.stderr
     assert cut_over.run("--until", "verify", "--adopt").code == 0
     assert cut_over.run("--until", "verify").code == 0
     assert cut_over.record()["query_id"] == json.loads((query / "metadata").read_text())["id"]

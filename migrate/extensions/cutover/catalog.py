@@ -33,7 +33,7 @@ COMMAND_RUNNING = refusal(
 COMMAND_RUNNING_UNKNOWN_PROCESS = refusal(
     "command-running-unknown-process",
     "the {command} command is still running",
-    "stop it, and rerun this command",
+    "stop the {command} command, and rerun this command",
 )
 COMMITTED_BEFORE_START = refusal(
     "committed-before-start",
@@ -99,9 +99,9 @@ GROUP_RESTORE_INCOMPLETE = stop(
 GROUP_WRITER_UNKNOWN = refusal(
     "group-writer-unknown",
     "group {group} already has the planned offsets, and no rollback file in the record's "
-    "directory or the current directory shows which client committed them",
-    "if the job commits to this group, set move.source-group; if another cut-over wrote it, "
-    "continue that cut-over; otherwise, take over the group with {option.adopt:true}",
+    "directory or the current directory shows which client committed these offsets",
+    "if the job commits to this group, set move.source-group; if another cut-over committed the "
+    "offsets, continue that cut-over; otherwise, take over the group with {option.adopt:true}",
 )
 JOB_ENDED_WITH_OTHER_SAVEPOINT = stop(
     "job-ended-with-other-savepoint",
@@ -156,8 +156,8 @@ LOCATION_IS_FILE = refusal(
 LOCATION_NOT_PRIMED = refusal(
     "location-not-primed",
     "the location was not primed, because it has no committed batch",
-    "check that no query is running from it, remove it, and rerun the command; or, if this record "
-    "has not written it, choose a new directory",
+    "check that no query is running from the location, remove the location, and rerun the command; "
+    "or, if this record has not written the location, choose a new directory",
 )
 LOCATION_OF_OTHER_QUERY = refusal(
     "location-of-other-query",
@@ -166,8 +166,8 @@ LOCATION_OF_OTHER_QUERY = refusal(
 )
 LOCATION_OF_OTHER_WRITER = refusal(
     "location-of-other-writer",
-    "{location} contains the planned query {query_id}, but this record has not written it; "
-    "another cut-over may start it",
+    "{location} contains the planned query {query_id}, but this record has not written this "
+    "query; another cut-over may start the query",
     "choose a new directory, or take over the query with {option.adopt:true}",
 )
 LOCATION_TAKEN = refusal(
@@ -177,8 +177,8 @@ LOCATION_TAKEN = refusal(
 )
 NO_BATCH_IN_TIME = stop(
     "no-batch-in-time",
-    "no batch was committed within {limit} (timeouts.first-batch); this is normal if the topic "
-    "has no new records",
+    "no batch was committed within {limit} (timeouts.first-batch); without new records in the "
+    "topic, this is normal",
     "rerun the command to wait longer",
 )
 NO_COMPLETED_CHECKPOINT = refusal(
@@ -206,7 +206,7 @@ NO_MEMBER_SEEN = stop(
 NO_QUERY_STARTED = stop(
     "no-query-started",
     "no query has started from {location} within {limit} (timeouts.first-batch)",
-    "check that it is the query's checkpointLocation, or rerun the command to wait longer",
+    "check that {location} is the query's checkpointLocation, or rerun the command to wait longer",
 )
 NOTHING_TO_ROLL_BACK = refusal(
     "nothing-to-roll-back",
@@ -251,14 +251,14 @@ PRIME_COMMAND_UNFINISHED = stop(
 PRIMED_BATCHES_DIFFER = refusal(
     "primed-batches-differ",
     "these batches in the location do not end at the planned offsets: {batches}",
-    "check that no query is running from it, remove it, and rerun the command; or, if this record "
-    "has not written it, choose a new directory",
+    "check that no query is running from the location, remove the location, and rerun the command; "
+    "or, if this record has not written the location, choose a new directory",
 )
 PRIMED_LOCATION_IN_USE = refusal(
     "primed-location-in-use",
     "the location contains an uncommitted batch, so a query has already run from it",
-    "check that no query is running from it, remove it, and rerun the command; or, if this record "
-    "has not written it, choose a new directory",
+    "check that no query is running from the location, remove the location, and rerun the command; "
+    "or, if this record has not written the location, choose a new directory",
 )
 PRIMED_LOCATION_REMOTE = refusal(
     "primed-location-remote",
@@ -268,14 +268,14 @@ PRIMED_LOCATION_REMOTE = refusal(
 PRIMED_SEED_DIFFERS = refusal(
     "primed-seed-differs",
     "the seed in the location differs from the plan",
-    "check that no query is running from it, remove it, and rerun the command; or, if this record "
-    "has not written it, choose a new directory",
+    "check that no query is running from the location, remove the location, and rerun the command; "
+    "or, if this record has not written the location, choose a new directory",
 )
 PRIMED_STATE_MISSING = refusal(
     "primed-state-missing",
     "the location was not primed, because it contains no state",
-    "check that no query is running from it, remove it, and rerun the command; or, if this record "
-    "has not written it, choose a new directory",
+    "check that no query is running from the location, remove the location, and rerun the command; "
+    "or, if this record has not written the location, choose a new directory",
 )
 PRIMING_END_UNKNOWN = refusal(
     "priming-end-unknown",
@@ -373,7 +373,7 @@ SAVEPOINT_IN_OTHER_FOLDER = refusal(
     "savepoint-in-other-folder",
     "job {job_id}, the newest job with the name {job}, ended as {state}, and {folder} does not "
     "contain its newest savepoint {savepoint}",
-    "to move this savepoint, set flink.savepoint to it; otherwise, start the job",
+    "to move from this savepoint, set flink.savepoint to it; otherwise, start the job",
 )
 SAVEPOINT_KEY_ADDED = refusal(
     "savepoint-key-added",
@@ -467,7 +467,7 @@ STOP_REQUEST_LOST = service_error(
 STOP_UNDERWAY = refusal(
     "stop-underway",
     "Flink is still stopping job {job_id} ({job}), and a stop cannot be canceled",
-    "wait for its end with {option.until:stop}",
+    "wait for the end of the stop with {option.until:stop}",
 )
 STOP_UNFINISHED = stop(
     "stop-unfinished",
@@ -507,7 +507,7 @@ WRITTEN_OFFSETS_GONE = refusal(
 WRITTEN_QUERY_DIFFERS = refusal(
     "written-query-differs",
     "the query in {location} differs from the planned query, which this record has written there",
-    "restore its old content, or roll back with {option.back:true}",
+    "restore the planned query from a backup, or roll back with {option.back:true}",
 )
 YAML_ALIAS = input_error(
     "yaml-alias",

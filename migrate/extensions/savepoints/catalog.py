@@ -28,8 +28,8 @@ IN_FLIGHT_IN_SAVEPOINT = refusal(
     "in-flight-in-savepoint",
     "the savepoint contains in-flight records (operators {operators}); Flink processes them first "
     "at any start position, and rewound positions reprocess them",
-    "take an aligned checkpoint, or stop the job with a savepoint (with async I/O with --drain); "
-    "or add {option.allow_in_flight:true} to let it process them",
+    "take an aligned checkpoint, or stop the job with a savepoint (for async I/O, with --drain); "
+    "or add {option.allow_in_flight:true} to let Flink process these records",
 )
 NAME_TOO_LONG = refusal(
     "name-too-long",
@@ -95,8 +95,8 @@ SAVEPOINT_HANDLE_OUTSIDE = refusal(
 SAVEPOINT_OF_OTHER_CLUSTER = refusal(
     "savepoint-of-other-cluster",
     "the savepoint reads cluster {own!r}, but the positions belong to {others!r}",
-    "choose a cluster of both with {option.cluster:ID}; or pass the positions as json:FILE, so "
-    "that migrate assumes the savepoint's cluster",
+    "with {option.cluster:ID}, choose a cluster that both contain; or pass the positions as "
+    "json:FILE, so that migrate assumes the savepoint's cluster",
 )
 SEVERAL_READERS = refusal(
     "several-readers",

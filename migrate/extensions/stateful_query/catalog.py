@@ -24,7 +24,7 @@ EXPECTED_STATE_UNKNOWN = refusal(
     "expected-state-unknown",
     "the query stores the state of {operator}, and the expected state cannot be computed from the "
     "rows",
-    "make your own rows, and pass the expected Spark state (expected)",
+    "create the rows yourself, and pass the expected Spark state as expected",
 )
 EXPIRY_DEPENDS_ON_STOP = refusal(
     "expiry-depends-on-stop",
@@ -40,8 +40,8 @@ FIELDS_DIFFER = refusal(
 )
 FILE_SOURCE_LOG_UNKNOWN = input_error(
     "file-source-log-unknown",
-    "{path}: the file is not the log of a file source that has read one directory, in version v1 "
-    "(the first line is {version!r})",
+    "{path} is not a log of version v1 from a file source that has read one directory (the first "
+    "line is {version!r})",
     "prime the query with a Spark version that migrate supports",
 )
 FILES_NOT_SHARED = refusal(
@@ -322,7 +322,7 @@ SYMBOLIC_LINK_IN_QUERY = refusal(
 )
 TOO_MANY_ROWS = refusal(
     "too-many-rows",
-    "{rows} rows would be made, more than most_rows ({most_rows})",
+    "the state requires {rows} rows, but most_rows is {most_rows}",
     "in the query, replace count(*) with the sum of a weight, which is 1 for each record from "
     "Kafka (sums={{'weight': …}})",
 )
@@ -359,12 +359,12 @@ WATERMARK_TOO_LOW = refusal(
 WINDOW_ONLY_IN_QUERY = refusal(
     "window-only-in-query",
     "the query groups by a window, but the rows have no window",
-    "pass window and time when you make the rows",
+    "pass window and time when you create the rows",
 )
 WINDOW_ONLY_IN_ROWS = refusal(
     "window-only-in-rows",
     "the rows have a window, but the query does not group by a window",
-    "omit window and time when you make the rows, or group the query by the window",
+    "omit window and time when you create the rows, or group the query by the window",
 )
 WINDOWS_IN_LOCAL_TIME = refusal(
     "windows-in-local-time",
