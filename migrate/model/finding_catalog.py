@@ -15,7 +15,7 @@ _DRAIN = (
     "stop the job with --drain, which waits for the responses (if the job has ended, restore it "
     "from this checkpoint first)"
 )
-_HIDDEN = "its records stay hidden (.inprogress) after a move"
+_HIDDEN = "records in unfinished files stay hidden (.inprogress) after a move"
 _LOST = (
     "if the job is still running, a stop-with-savepoint commits that output; otherwise it is lost "
     "unless the job is restored from this checkpoint"
@@ -27,7 +27,7 @@ _MAY_DROP = (
 )
 _PENDING_FILES = "a FileSink has {files:finished file} to commit"
 _PENDING_OF_PRODUCER = (
-    "a FlinkKafkaProducer may have transactions to commit; `migrate` does not read them"
+    "a FlinkKafkaProducer may have transactions to commit, which migrate does not read"
 )
 _PENDING_TRANSACTIONS = (
     "a KafkaSink has {transactions:transaction} to commit (transactional id prefix {prefixes!r})"
@@ -43,7 +43,7 @@ _USE_EXACT = "use a checkpoint or a savepoint without a stop, because its positi
 
 ANOTHER_SOURCE_KIND = finding(
     Code.ANOTHER_SOURCE_KIND,
-    "its source state does not belong to a KafkaSource, so it is not moved ({reason})",
+    "its source state does not belong to a KafkaSource, so the source is not moved ({reason})",
 )
 ASYNC_JOIN_NOT_READ = finding(
     Code.IN_FLIGHT_RECORDS,
@@ -87,9 +87,9 @@ BEAM_DISCOVERY = finding(
 )
 BEAM_FUNCTION = finding(
     Code.ANOTHER_SOURCE_KIND,
-    "an Apache Beam DoFn with keyed state; if it reads Kafka (a splittable DoFn), its positions "
-    "are not moved",
-    "run it with --experiments=use_deprecated_read",
+    "it is an Apache Beam DoFn with keyed state; if the DoFn reads Kafka (a splittable DoFn), its "
+    "positions are not moved",
+    "run the pipeline with --experiments=use_deprecated_read",
 )
 BEAM_PUSHED_BACK_RECORDS = finding(
     Code.IN_FLIGHT_RECORDS,
@@ -106,13 +106,13 @@ BEAM_STABLE_INPUT_RECORDS = finding(
 )
 COMMITTED_MARKER = finding(
     Code.COMMITTED_MARKER,
-    "the job has read no record from {count:partition}, still at the 'committed' marker; only "
+    "the job has read no record from {count:partition} at the 'committed' marker; only "
     "Flink's own consumer group has the start positions of these partitions",
 )
 DAMAGED_SOURCE = finding(
     Code.DAMAGED_SOURCE,
-    "some of its state belongs to a Kafka source, and some cannot be decoded; the source is "
-    "damaged, or its kind is unsupported ({reason})",
+    "some of its state belongs to a Kafka source, and some cannot be decoded ({reason}); the "
+    "source is damaged, or its kind is unsupported",
 )
 FILES_IN_PROGRESS = finding(
     Code.FILES_IN_PROGRESS,
@@ -195,12 +195,12 @@ LATER_CHECKPOINT = finding(
 )
 LATEST_MARKER = finding(
     Code.LATEST_MARKER,
-    "the job has read no record from {count:partition}, still at the 'latest' marker; a start at "
+    "the job has read no record from {count:partition} at the 'latest' marker; a start at "
     "the current log end offset would skip the records since the checkpoint",
 )
 LEGACY_CONSUMER = finding(
     Code.LEGACY_CONSUMER,
-    "its state has the name that FlinkKafkaConsumer uses (the source before KafkaSource) but "
+    "its state has the name that FlinkKafkaConsumer uses (the predecessor of KafkaSource), but "
     "contains no readable position ({reason})",
 )
 LOWER_NUMBER_IS_LATER = finding(
@@ -220,12 +220,13 @@ NOT_A_STOP = finding(
 )
 NO_ENUMERATOR = finding(
     Code.NO_ENUMERATOR,
-    "no enumerator state is stored, so a bounded partition that finished would be missing",
+    "the checkpoint contains no enumerator state, so a bounded partition that has finished is "
+    "missing",
 )
 OUTPUT_BEYOND = finding(
     Code.OUTPUT_BEYOND,
-    "after batch {batch} the query has logged batch {next_batch} (asyncProgressTrackingEnabled); "
-    "the query has written records beyond these positions, and these records will be duplicated",
+    "after batch {batch}, the query has logged batch {next_batch} (asyncProgressTrackingEnabled), "
+    "so it has written records beyond these positions; these records will be duplicated",
 )
 OUTPUT_MAY_BE_BEYOND = finding(
     Code.OUTPUT_BEYOND,
@@ -353,7 +354,7 @@ TRANSACTIONS_NOT_QUERIED = finding(
 )
 TRANSACTIONS_NOT_REPORTED = finding(
     Code.PENDING_TRANSACTIONS,
-    "{finding}; the brokers did not report its outcome ({error})",
+    "{finding}; the brokers did not report the outcome of the transactions ({error})",
 )
 TRANSACTIONS_OPEN = finding(
     Code.PENDING_TRANSACTIONS,

@@ -11,17 +11,17 @@ from migrate.model.message import warning
 
 ABORTED_COPIES = warning(
     "aborted-copies",
-    "{partitions}: at least {records:record} of aborted transactions after the position; a target "
-    "with isolation.level=read_uncommitted (Spark's default) reads them",
+    "{partitions}: at least {records:record} of aborted transactions follow the position; a target "
+    "with isolation.level=read_uncommitted (Spark's default) reads these records",
 )
 AGE_OF_COPY_UNKNOWN = warning(
     "age-unknown",
     "the checkpoint is a copy of {origin}, and its file is dated {time}; if this is the time of "
-    "the copy, a recreated topic cannot be detected",
+    "the copy, migrate cannot detect a recreated topic",
 )
 AGE_UNKNOWN = warning(
     "age-unknown",
-    "the age of the checkpoint is unknown, so a recreated topic cannot be detected",
+    "the age of the checkpoint is unknown, so migrate cannot detect a recreated topic",
 )
 ALL_MAYBE_RECREATED = warning(
     "maybe-recreated",
@@ -88,7 +88,8 @@ JOB_MAY_RUN = warning(
 )
 JOB_MAY_RUN_AND_OVERWRITE = warning(
     "job-may-run",
-    "{evidence}; if it is, it will overwrite these offsets at its next checkpoint",
+    "{evidence}; if the job is still running, it will overwrite these offsets at its next "
+    "checkpoint",
 )
 JOB_MAY_RUN_ELSEWHERE = warning(
     "job-may-run",
@@ -97,11 +98,11 @@ JOB_MAY_RUN_ELSEWHERE = warning(
 )
 JOB_RAN_ON = warning(
     Code.RAN_ON,
-    "{evidence}; its output since the checkpoint will be duplicated",
+    "{evidence}; the job's output since the checkpoint will be duplicated",
 )
 KEPT_RUNNING_SINCE_PLAN = warning(
     Code.RAN_ON,
-    "the {reader} kept running; {sign}; more records are duplicated than planned",
+    "the {reader} kept running; {sign}; the move duplicates more records than planned",
 )
 MAYBE_RECREATED = warning(
     "maybe-recreated",

@@ -133,7 +133,7 @@ def test_plan_allowing_running_job_is_applied_with_warning(
     assert json.loads(applied.stdout) == {topic: {"0": 3, "1": 4}}
     assert "from 5 to 8" in applied.stderr
     assert "completed chk-9" in applied.stderr
-    assert "more records are duplicated than planned" in applied.stderr
+    assert "the move duplicates more records than planned" in applied.stderr
 
 
 def test_plan_of_deleted_checkpoint_is_refused(

@@ -418,7 +418,7 @@ LATE_RECORDS = warning(
     "late-records",
     "{count:record comes|records come} after the end of a window plus the query's delay "
     "(withWatermark) of {delay_ms} ms; the query accepts them in one batch, but may drop them in "
-    "smaller batches; a delay of {needed_ms} ms accepts all of them ({examples})",
+    "smaller batches; a delay of {needed_ms} ms accepts all records ({examples})",
 )
 LOG_START = warning(
     "log-start",
@@ -476,7 +476,7 @@ UNREADABLE_STATE_LEFT_BEHIND = warning(
 )
 UNREAD_TIMERS_LEFT_BEHIND = warning(
     "state-left-behind",
-    "timers, pending or not, are not migrated: {timers}",
+    "timers are not migrated, and migrate cannot determine whether they are pending: {timers}",
 )
 WATERMARK_REOPENS_WINDOWS = warning(
     "watermark",

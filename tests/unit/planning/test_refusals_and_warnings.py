@@ -282,7 +282,7 @@ def test_rewind_and_skip_of_existing_group_are_reported() -> None:
 
 def test_unknown_checkpoint_age_triggers_warning() -> None:
     unknown = Origin("checkpoint", "/chk-7", 7)
-    hidden = "a recreated topic cannot be detected [age-unknown]"
+    hidden = "migrate cannot detect a recreated topic [age-unknown]"
     assert list(messages.unknown_age_warnings(unknown, _snapshot())) == [
         f"the age of the checkpoint is unknown, so {hidden}"
     ]

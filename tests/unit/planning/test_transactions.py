@@ -173,7 +173,7 @@ def test_transaction_unknown_to_brokers_triggers_warning(tmp_path: Path) -> None
 def test_unreadable_transaction_log_triggers_warning(tmp_path: Path) -> None:
     plan = _plan(tmp_path, {}, untold="access denied")
     (warning,) = _told(plan.warnings)
-    assert "did not report its outcome (access denied)" in warning
+    assert "did not report the outcome of the transactions (access denied)" in warning
 
 
 # -- where Flink itself goes on ------------------------------------------------------------------

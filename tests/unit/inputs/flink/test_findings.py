@@ -162,7 +162,7 @@ def test_state_bytes_sums_state_of_all_subtasks() -> None:
             (
                 Code.DAMAGED_SOURCE,
                 _BLOCKER,
-                "the source is damaged, or its kind is unsupported (why)",
+                "the source is damaged, or its kind is unsupported",
             ),
         ),
         (
@@ -171,7 +171,7 @@ def test_state_bytes_sums_state_of_all_subtasks() -> None:
             (
                 Code.ANOTHER_SOURCE_KIND,
                 _WARNING,
-                "so it is not moved (why)",
+                "so the source is not moved (why)",
             ),
         ),
         (
@@ -191,7 +191,7 @@ def test_unreadable_source_is_reported_by_kind(names: list[str], partly: bool, t
 
 # -- sinks ----------------------------------------------------------------------------------------
 
-_HIDDEN = "its records stay hidden (.inprogress)"
+_HIDDEN = "records in unfinished files stay hidden (.inprogress)"
 _ROWS = f"a file sink may have an unfinished file; {_HIDDEN}"
 _LOST = (
     "if the job is still running, a stop-with-savepoint commits that output; otherwise it is lost "
@@ -248,8 +248,7 @@ def _pending(text: str, after_a_stop: str | None = None, files: bool = False) ->
             (
                 [name],
                 None,
-                "a FlinkKafkaProducer may have transactions to commit; `migrate` does not "
-                "read them",
+                "a FlinkKafkaProducer may have transactions to commit, which migrate does not read",
                 _IF_FINISHED,
             )
             for name in ("next-transactional-id-hint", "next-transactional-id-hint-v2")
@@ -398,12 +397,12 @@ def test_unresolved_and_marker_positions_are_counted() -> None:
             (
                 Code.LATEST_MARKER,
                 _WARNING,
-                "the job has read no record from 1 partition, still at the 'latest' marker",
+                "the job has read no record from 1 partition at the 'latest' marker",
             ),
             (
                 Code.COMMITTED_MARKER,
                 _WARNING,
-                "the job has read no record from 2 partitions, still at the 'committed' marker",
+                "the job has read no record from 2 partitions at the 'committed' marker",
             ),
         ],
     )
@@ -419,8 +418,7 @@ def test_missing_enumerator_or_discovery_flag_is_reported() -> None:
             (
                 Code.NO_ENUMERATOR,
                 _WARNING,
-                "no enumerator state is stored, so a bounded partition that finished would "
-                "be missing",
+                "the checkpoint contains no enumerator state, so a bounded partition ",
             )
         ],
     )

@@ -270,12 +270,10 @@ def test_stop_with_savepoint_is_never_advised_for_legacy_job(tmp_path: Path) -> 
         saved = migrate("to-spark", checkpoint, "--plan-out", plan)
         applied = migrate("to-spark", "--plan", plan, "--flink-rest", url)
     assert (shown.code, running.code, saved.code, applied.code) == (0, 4, 0, 4), saved.stderr
-    how = "take a savepoint with flink savepoint, and cancel "
-    assert (
-        f"next: {how}the job immediately, and rerun the command with the savepoint" in shown.stderr
-    )
-    assert f"if this is the job that you move, {how}it immediately first" in running.stderr
-    assert f"{how}it immediately" in applied.stderr
+    how = "take a savepoint with flink savepoint, and cancel the job immediately"
+    assert f"next: {how}, and rerun the command with the savepoint" in shown.stderr
+    assert f"if this is the job that you move, {how} first" in running.stderr
+    assert how in applied.stderr
     for result in (shown, running, saved, applied):
         assert "with a savepoint" not in result.stderr.replace("then run this with that", "")
 
