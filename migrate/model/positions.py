@@ -93,6 +93,11 @@ class Origin:
     is_legacy: bool = False
 
     @property
+    def reader(self) -> str:
+        """Return the kind of the reader of the positions: ``job``, ``query``, or ``group``."""
+        return {"checkpoint": "job", "batch": "query", "positions": "group"}[self.kind]
+
+    @property
     def how_to_stop(self) -> str:
         """Return an instruction to stop the job without duplicates."""
         if self.is_legacy:

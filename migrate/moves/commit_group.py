@@ -8,12 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from migrate.inputs.flink.job_state import (
-    find_watch,
-    job_refusals,
-    judge,
-    report_for_group,
-)
+from migrate.inputs.before_move import find_watch, job_refusals, report_for_group
+from migrate.inputs.flink.job_state import judge
 from migrate.inputs.watch import NO_WATCH, Watch, wait_for_sign
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import Refused, UsageError

@@ -9,14 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from migrate.inputs.ask_broker import ask_broker
-from migrate.inputs.flink.job_state import (
-    READERS,
-    Judgment,
-    check_before_write,
-    check_job,
-    checkpoint_signs,
-    kept_running,
-)
+from migrate.inputs.before_move import check_before_write, check_job, kept_running
+from migrate.inputs.flink.checkpoint_progress import checkpoint_signs
+from migrate.inputs.flink.job_state import Judgment
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
@@ -241,6 +236,6 @@ def recheck_plan(request: Request, plan: Plan) -> tuple[ClusterSnapshot | None, 
     if refusals:
         raise Refused(refusals)
     for sign in ran_on:
-        reader = READERS[plan.origin.kind]
+        reader = plan.origin.reader
         warn(KEPT_RUNNING_SINCE_PLAN(reader=reader, sign=sign))
     return snapshot, ran_on

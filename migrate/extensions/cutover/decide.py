@@ -28,13 +28,11 @@ from migrate.extensions.cutover.target_state import (
     started_work,
     target_content,
 )
-from migrate.inputs.flink.job_state import (
-    is_same_savepoint,
-    judge_jobs,
-    refuse_old_savepoint,
-)
+from migrate.inputs.before_move import refuse_old_savepoint
+from migrate.inputs.flink.job_state import judge_jobs
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.rest_client import FlinkRestError
+from migrate.inputs.flink.restarted_job import is_same_savepoint
 from migrate.model.errors import CutOverStopped, Refused, add_notes
 from migrate.model.message import Message
 from migrate.model.warning import warn

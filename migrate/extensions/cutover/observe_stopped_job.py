@@ -19,24 +19,23 @@ from decoder.storage import join
 from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.context import CutOverContext, poll
 from migrate.extensions.cutover.facts import JobToStop, Savepoint
-from migrate.inputs.flink.job_state import (
+from migrate.inputs.before_move import job_refusals
+from migrate.inputs.flink.job_state import judge, judge_jobs
+from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt, read_restored_jobs
+from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink, printable_text
+from migrate.inputs.flink.restarted_job import (
     hidden_start,
     is_any_savepoint,
     is_same_savepoint,
-    job_refusals,
     job_started_again,
-    judge,
-    judge_jobs,
 )
-from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt, read_restored_jobs
-from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink, printable_text
 from migrate.model.errors import CutOverStopped, Refused
 from migrate.moves.plan import compared_group
 from migrate.planning import Plan
 from migrate.storage.uris import path_of
 
 if TYPE_CHECKING:
-    from migrate.inputs.flink.job_state import RestoredJob
+    from migrate.inputs.flink.restarted_job import RestoredJob
 
 # How long to wait for Flink to report a change, in addition to its web.refresh-interval.
 _GRACE_SECONDS = 2.0

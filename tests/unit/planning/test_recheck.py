@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
+from migrate.inputs.flink.checkpoint_progress import completed_since
 from migrate.inputs.flink.extract import extract
-from migrate.inputs.flink.job_state import completed_since
 from migrate.model.catalog import PLAN_FOR_OTHER_CLUSTER
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.errors import Refused

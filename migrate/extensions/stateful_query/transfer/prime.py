@@ -62,8 +62,8 @@ from migrate.extensions.stateful_query.transfer.proof import compare_with_expect
 from migrate.extensions.stateful_query.transfer.rows import StateRows
 from migrate.extensions.stateful_query.transfer.spark_state import read_spark_state
 from migrate.extensions.stateful_query.transfer.watermark import priming_warnings, window_hint
+from migrate.inputs.before_move import check_before_write, check_job
 from migrate.inputs.flink.extract import read
-from migrate.inputs.flink.job_state import check_before_write, check_job
 from migrate.inputs.offsets_json import NextOffsets, NotOffsets, parse_json, topic_offsets
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code

@@ -29,9 +29,9 @@ from migrate.extensions.cutover.record import Record
 from migrate.extensions.cutover.run import cut_over
 from migrate.extensions.cutover.steps import STEPS
 from migrate.extensions.cutover.target_state import Started, last_query_batch, started_work
-from migrate.inputs.flink.job_state import job_started_again
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.rest_client import FlinkRestError
+from migrate.inputs.flink.restarted_job import job_started_again
 from migrate.model.errors import CutOverStopped, MigrateError, Refused
 from migrate.model.message import Message
 from migrate.moves.plan import plan

@@ -13,17 +13,15 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.inputs.flink import rest_api as flink_rest
-from migrate.inputs.flink.extract import extract
-from migrate.inputs.flink.job_state import (
-    JobState,
+from migrate.inputs.before_move import (
     check_before_write,
     find_watch,
     job_refusals,
-    judge,
-    judge_jobs,
     report_for_group,
 )
+from migrate.inputs.flink import rest_api as flink_rest
+from migrate.inputs.flink.extract import extract
+from migrate.inputs.flink.job_state import JobState, judge, judge_jobs
 from migrate.inputs.flink.rest_api import CheckpointNumbers, FlinkJob
 from migrate.inputs.watch import Watch
 from migrate.model.errors import UsageError

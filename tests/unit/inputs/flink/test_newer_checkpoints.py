@@ -18,8 +18,8 @@ from decoder.storage import LocalFiles
 from migrate.extensions.fleet.candidates import read_candidate
 from migrate.extensions.fleet.discovery import discover
 from migrate.extensions.fleet.rows import obstacles
+from migrate.inputs.flink.checkpoint_progress import checkpoint_signs
 from migrate.inputs.flink.extract import Extraction, extract
-from migrate.inputs.flink.job_state import checkpoint_signs
 from migrate.inputs.flink.newer_checkpoints import NewerCheckpoints, find_newer_checkpoints
 from migrate.model.finding import Severity
 from migrate.planning import Plan

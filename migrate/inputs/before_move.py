@@ -1,0 +1,289 @@
+"""Check, before a move, that the reader of the positions (a job or a query) has stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from migrate.inputs.flink.checkpoint_progress import age_of, checkpoint_signs, find_checkpoint_watch
+from migrate.inputs.flink.job_state import STOPPED_TEXT, JobState, Judgment, judge
+from migrate.inputs.watch import Watch, wait_for_sign
+from migrate.model.catalog import (
+    JOB_HAS_LATER_OUTPUT,
+    JOB_HAS_LATER_OUTPUT_AFTER_PLAN,
+    JOB_HAS_NEWER_OFFSETS,
+    JOB_KEPT_RUNNING,
+    JOB_MAY_HAVE_RESTARTED,
+    JOB_MAY_HAVE_RESTARTED_AFTER_PLAN,
+    JOB_OVERWRITES_GROUP,
+    JOB_RUNNING,
+    JOB_RUNNING_AFTER_PLAN,
+    READER_KEPT_RUNNING,
+    SAVEPOINT_AGED,
+    SAVEPOINT_AGED_AFTER_PLAN,
+    SAVEPOINT_AGED_NOT_IN_FLINK,
+    SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN,
+)
+from migrate.model.errors import Refused
+from migrate.model.log import log
+from migrate.model.message import Message
+from migrate.model.option_names import option
+from migrate.model.positions import Origin
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import (
+    JOB_MAY_RUN,
+    JOB_MAY_RUN_AND_OVERWRITE,
+    JOB_MAY_RUN_ELSEWHERE,
+    JOB_RAN_ON,
+    OLD_SAVEPOINT,
+    OLD_SAVEPOINT_NOT_IN_FLINK,
+    OLD_SAVEPOINT_OF_PLAN,
+    OLD_SAVEPOINT_UNCHECKED,
+    QUERY_MAY_RUN,
+)
+
+_DAY = 86_400  # seconds
+
+
+def job_refusals(
+    judgment: Judgment,
+    *,
+    allow_ran_on: bool,
+    source_group: str | None = None,
+    is_group: bool = False,
+    saved: bool = False,
+) -> list[Message]:
+    """Return a refusal if the job is running, has later output, or may have been restarted.
+
+    Args:
+        judgment: the judgment.
+        allow_ran_on: True to allow these cases with a warning, except for a running job that would
+            overwrite a group's offsets.
+        source_group: the consumer group whose committed offsets are the positions, if any. Such a
+            group shows that the job was not restarted.
+        is_group: True if the target is a group, which is refused while any job is running.
+        saved: True if the positions come from a saved plan, which has its own options.
+    """
+    facts = {"evidence": judgment.text, "how_to_stop": judgment.how_to_stop}
+    if is_group and judgment.other_running:
+        return [JOB_OVERWRITES_GROUP(**facts | {"evidence": judgment.other_running})]
+    if judgment.is_beyond and (not allow_ran_on or (judgment.runs and is_group)):
+        if judgment.state is JobState.RUNNING:
+            running = JOB_RUNNING_AFTER_PLAN if saved else JOB_RUNNING
+            return [(JOB_OVERWRITES_GROUP if is_group else running)(**facts)]
+        later = JOB_HAS_LATER_OUTPUT_AFTER_PLAN if saved else JOB_HAS_LATER_OUTPUT
+        return [(JOB_HAS_NEWER_OFFSETS if is_group else later)(**facts)]
+    if judgment.is_beyond:
+        warn(JOB_RAN_ON(evidence=judgment.text))
+    if judgment.is_doubtful and not allow_ran_on and source_group is None:
+        return [(JOB_MAY_HAVE_RESTARTED_AFTER_PLAN if saved else JOB_MAY_HAVE_RESTARTED)(**facts)]
+    return []
+
+
+def check_job(
+    origin: Origin,
+    flink_rest: str | None,
+    *,
+    allow_ran_on: bool,
+    source_group: str | None,
+    saved: bool = False,
+) -> Judgment:
+    """Judge the job before a move to Spark or to a savepoint, and log the judgment.
+
+    Warn that a Spark query may be running, because nothing but a newer batch shows this.
+
+    Args:
+        origin: the origin of the positions.
+        flink_rest: as in ``judge``.
+        allow_ran_on: as in ``job_refusals``.
+        source_group: the consumer group whose committed offsets are the positions, if any.
+        saved: as in ``job_refusals``.
+
+    Raises:
+        Refused: as in ``job_refusals``.
+        FlinkRestError, UsageError: as in ``judge``.
+    """
+    if origin.kind == "batch":
+        warn(QUERY_MAY_RUN())
+    is_of_flink = origin.kind == "checkpoint" or origin.group is not None
+    judgment = judge(origin, flink_rest if is_of_flink else None)
+    if refusals := job_refusals(
+        judgment, allow_ran_on=allow_ran_on, source_group=source_group, saved=saved
+    ):
+        raise Refused(refusals)
+    if origin.stopped and not judgment.is_beyond:
+        report_stop(judgment, origin, source_group, saved=saved)
+    elif judgment.state is JobState.ENDED and not judgment.is_beyond:
+        log.info(judgment.text)
+    elif judgment.is_doubtful:
+        warn(JOB_MAY_RUN(evidence=judgment.text))
+    return judgment
+
+
+def report_stop(
+    judgment: Judgment, origin: Origin, source_group: str | None, *, saved: bool = False
+) -> None:
+    """Log that the job was stopped with the savepoint, and whether a restart was ruled out."""
+    if days := days_since_stop(origin, judgment, source_group):
+        if judgment.asked_flink:
+            old = OLD_SAVEPOINT_UNCHECKED if saved else OLD_SAVEPOINT_NOT_IN_FLINK
+        else:
+            old = OLD_SAVEPOINT_OF_PLAN if saved else OLD_SAVEPOINT
+        warn(old(days=days))
+    if judgment.state is JobState.STOPPED and judgment.asked_flink:
+        log.info(f"ok: {judgment.text}")
+    elif source_group is not None:
+        log.info(f"ok: {STOPPED_TEXT}, and group {source_group} has no newer commits")
+    elif judgment.state is JobState.UNKNOWN:
+        warn(JOB_MAY_RUN(evidence=judgment.text))
+    else:
+        log.info(
+            f"{judgment.text}; use {option('flink_rest', 'URL')} to check whether it was restarted "
+            "since the stop"
+        )
+
+
+def report_for_group(
+    judgment: Judgment, origin: Origin, watch: Watch, source_group: str | None
+) -> None:
+    """Log why no job will overwrite a group's offsets, or warn that the reader may be running."""
+    if origin.kind == "batch":
+        warn(QUERY_MAY_RUN())
+        log.info(
+            "Spark does not commit to a group, so these offsets do not change until you rerun "
+            "this command"
+        )
+    elif origin.stopped and not judgment.is_beyond:
+        report_stop(judgment, origin, source_group)
+    elif judgment.state is JobState.ENDED:
+        log.info(judgment.text)
+    elif judgment.state is JobState.UNKNOWN:
+        proof = "stop the job with a savepoint"
+        if judgment.asked_flink:
+            warn(JOB_MAY_RUN(evidence=judgment.text))
+        else:
+            warn(JOB_MAY_RUN_AND_OVERWRITE(evidence=judgment.text))
+            proof = f"add {option('flink_rest', 'URL')}, or {proof}"
+        wait = watch.text
+        if watch.wait is not None and watch.interval is not None:
+            wait = (
+                f"with {option('execute', True)}, `migrate` polls twice, {watch.wait:.0f} s apart"
+            )
+        log.info(f"{wait}; for proof, {proof}")
+
+
+def days_since_stop(origin: Origin, judgment: Judgment, source_group: str | None) -> int:
+    """Return a stop's age in days if nothing shows whether the job was restarted, else 0."""
+    is_shown = judgment.state is JobState.STOPPED and judgment.asked_flink
+    if not origin.stopped or judgment.is_beyond or is_shown or source_group is not None:
+        return 0
+    age = age_of(origin)
+    return int(age / _DAY) if age is not None else 0
+
+
+def refuse_old_savepoint(
+    origin: Origin, judgment: Judgment, source_group: str | None, *, saved: bool = False
+) -> None:
+    """Refuse a stop that is over a day old if nothing shows whether the job restarted."""
+    if days := days_since_stop(origin, judgment, source_group):
+        if judgment.asked_flink:
+            aged = SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN if saved else SAVEPOINT_AGED_NOT_IN_FLINK
+        else:
+            aged = SAVEPOINT_AGED_AFTER_PLAN if saved else SAVEPOINT_AGED
+        raise Refused(aged(days=days))
+
+
+def check_before_write(
+    origin: Origin,
+    judgment: Judgment,
+    *,
+    allow_ran_on: bool,
+    source_group: str | None,
+    refuses_old: bool = True,
+    saved: bool = False,
+    flink_rest: str | None = None,
+    signs: Callable[[], Sequence[str]] | None = None,
+) -> None:
+    """Check the reader just before a checkpoint location, a savepoint, or a plan is written.
+
+    - For a retained checkpoint without evidence that the job has stopped, wait for a newer
+      checkpoint, as in a move to a group.
+    - For a batch of a Spark query, wait for a newer batch in the same way.
+    - For a savepoint that is more than a day old, require evidence that the job was not restarted.
+
+    Args:
+        origin: the origin of the positions.
+        judgment: the result of ``judge``.
+        allow_ran_on: True to skip both checks.
+        source_group: the consumer group whose committed offsets are the positions, if any.
+        refuses_old: True to refuse an old savepoint; False if ``report_stop`` has already warned
+            about it.
+        saved: as in ``job_refusals``.
+        flink_rest: as in ``judge``; Flink is queried again after a wait.
+        signs: as in ``wait_for_sign``; by default, only the job's checkpoints or the query's
+            batches are watched.
+
+    Raises:
+        Refused: the job has completed a newer checkpoint, or it is running after the wait; the
+            query has started a newer batch; or the savepoint is old, and nothing shows whether the
+            job was restarted.
+        InputError, MissingExtra, OSError: the query's checkpoint location cannot be read.
+        FlinkRestError: as in ``judge``.
+    """
+    if allow_ran_on or origin.kind == "positions":
+        return
+    if refuses_old:
+        refuse_old_savepoint(origin, judgment, source_group, saved=saved)
+    if judgment.state is not JobState.UNKNOWN or origin.stopped:
+        return
+    watch = find_watch(origin)
+
+    def refuse_newer() -> Sequence[str]:
+        if lines := list(reader_signs(origin)):
+            raise Refused([kept_running(origin, line) for line in lines])
+        return ()
+
+    is_quiet = wait_for_sign(watch, signs or refuse_newer)
+    if origin.kind == "batch":
+        log.info(watch.text)
+        return
+    if watch.wait is not None and flink_rest is not None:
+        # The job may have been started during the wait.
+        again = job_refusals(judge(origin, flink_rest), allow_ran_on=False, saved=saved)
+        if again:
+            raise Refused(again)
+    if is_quiet:
+        warn(JOB_MAY_RUN_ELSEWHERE(evidence=judgment.text))
+    else:
+        warn(JOB_MAY_RUN(evidence=f"{judgment.text}; {watch.text}"))
+
+
+# -- the signs of the reader, and the wait for them ------------------------------------------------
+
+
+def kept_running(origin: Origin, sign: str) -> Message:
+    """Return the refusal of a move from a reader that has kept running."""
+    if origin.kind == "checkpoint":
+        return JOB_KEPT_RUNNING(sign=sign, how_to_stop=origin.how_to_stop)
+    return READER_KEPT_RUNNING(reader=origin.reader, sign=sign)
+
+
+def find_watch(origin: Origin) -> Watch:
+    """Return the wait for a newer checkpoint or batch; ``NO_WATCH`` for other origins and stops."""
+    if origin.kind == "batch":
+        from migrate.inputs.spark_progress import find_query_watch
+
+        return find_query_watch(origin)
+    return find_checkpoint_watch(origin)
+
+
+def reader_signs(origin: Origin) -> Iterator[str]:
+    """Yield signs that the reader of the positions has continued, one line each.
+
+    Raises:
+        InputError, MissingExtra, OSError: the checkpoint location of a query cannot be read.
+    """
+    if origin.kind == "batch":
+        from migrate.inputs.spark_progress import batch_signs
+
+        return batch_signs(origin)
+    return checkpoint_signs(origin)

@@ -1,0 +1,94 @@
+"""Signs that a job has continued since a checkpoint, and the wait for such a sign.
+
+``migrate.inputs.spark_progress`` is the counterpart for a Spark query.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from decoder import DecodeError
+from decoder.storage import METADATA_FILE, checkpoint_number, join
+from migrate.inputs.flink.job_id import job_id_of
+from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
+from migrate.inputs.watch import LONGEST_WAIT, NO_WATCH, Watch, possible_wait
+from migrate.model.log import log
+from migrate.model.positions import Origin
+from migrate.storage.files import Files, MissingExtra
+
+
+def checkpoint_signs(origin: Origin) -> Iterator[str]:
+    """Yield signs in the job's checkpoint directory that the job has continued, one line each.
+
+    Log a note if the directory cannot be read. Checkpoints in ``origin.newer`` do not count as
+    signs, because they were already known.
+    """
+    if origin.kind != "checkpoint":
+        return
+    files, directory = Files(), posixpath.dirname(origin.pointer)
+    is_savepoint = checkpoint_number(origin.pointer) is None
+    try:
+        is_deleted = not files.is_file(join(origin.pointer, METADATA_FILE))
+        if is_deleted:
+            log.info(f"note: {origin.pointer} no longer exists")
+        checkpoints = find_newer_checkpoints(origin.pointer, origin.number, files)
+        newer = completed_since(origin, checkpoints.newer if checkpoints is not None else ())
+        has_directory = is_deleted and files.list_directory(directory) is not None
+    except (DecodeError, MissingExtra, OSError) as error:
+        log.info(f"note: the job's checkpoints do not show whether the job kept running; {error}")
+        return
+    if newer:
+        yield f"it has completed chk-{newer[-1]}"
+    elif has_directory and is_savepoint:
+        yield (
+            f"{origin.pointer} was deleted; a job that is restored from a savepoint in CLAIM mode "
+            "deletes it once it has newer checkpoints"
+        )
+    elif has_directory:
+        yield (
+            f"{origin.pointer} was deleted; Flink deletes a checkpoint once newer ones are complete"
+        )
+    elif is_deleted:
+        log.info(
+            "note: the job's checkpoints do not show whether the job kept running; "
+            f"{directory} is not visible from this machine"
+        )
+
+
+def completed_since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
+    """Return the newer checkpoints that were completed after the plan was made."""
+    if not origin.newer:
+        return newer
+    known = origin.newer[-1]
+    if known in newer:
+        return newer[newer.index(known) + 1 :]
+    return [number for number in newer if number > known]
+
+
+def find_checkpoint_watch(origin: Origin) -> Watch:
+    """Return the wait for a newer checkpoint; ``NO_WATCH`` for other origins and stops."""
+    if origin.kind != "checkpoint" or origin.stopped or checkpoint_number(origin.pointer) is None:
+        return NO_WATCH
+    try:
+        checkpoints = find_newer_checkpoints(origin.pointer, origin.number, Files())
+    except (DecodeError, MissingExtra):
+        return NO_WATCH
+    interval = checkpoints.interval_s if checkpoints is not None else None
+    age = age_of(origin)
+    in_a_jobs_directory = job_id_of(posixpath.dirname(origin.pointer)) is not None
+    is_fresh = age is not None and age <= LONGEST_WAIT and in_a_jobs_directory
+    watch = Watch(interval, age, possible_wait(interval, is_fresh=is_fresh))
+    if interval is None or origin.copied_from is None:
+        return watch
+    # The times may belong to the copy, so a missing newer checkpoint proves nothing.
+    return NO_WATCH if watch.is_quiet else replace(watch, interval=None)
+
+
+def age_of(origin: Origin) -> float | None:
+    """Return the time since the origin was written, in seconds; None if unknown."""
+    if origin.written_at is None:
+        return None
+    return max(0.0, time.time() - origin.written_at / 1000)
