@@ -99,7 +99,7 @@ def save_plan(
 
     Raises:
         UsageError: ``plan_to_apply`` is set, ``chk`` is None, or ``path`` cannot be written.
-        Refused: ``path`` exists; or as in ``check_before_writing_plan``.
+        Refused: ``path`` exists, or ``check_before_writing_plan`` raises it.
         DecodeError, MigrateError: as in ``plan`` and ``Plan.save``.
     """
     if plan_to_apply is not None:

@@ -268,7 +268,10 @@ def kept_running(origin: Origin, sign: str) -> Message:
 
 
 def find_watch(origin: Origin) -> Watch:
-    """Return the wait for a newer checkpoint or batch; ``NO_WATCH`` for other origins and stops."""
+    """Return how long to wait for a newer checkpoint or batch.
+
+    Return ``NO_WATCH`` if the origin cannot have a newer one, or if the job was stopped.
+    """
     if origin.kind == "batch":
         from migrate.inputs.spark_progress import find_query_watch
 

@@ -83,7 +83,7 @@ def parse_side(side: AnyPath) -> Side:
 
     Raises:
         UsageError: the prefix is invalid, or nothing follows it; ``broker:`` is not followed by
-            ``earliest``, ``latest``, or a time; or as in ``local_path``.
+            ``earliest``, ``latest``, or a time; or ``local_path`` raises it.
         InputError: a URI contains credentials, or the URI of a Spark query has an unknown scheme.
     """
     name = os.fspath(side)
@@ -92,8 +92,8 @@ def parse_side(side: AnyPath) -> Side:
         check_no_credentials(name, InputError)
     if prefix == "plan":
         raise UsageError(
-            f"{name}: only verify accepts plan:; pass the savepoint or spark:DIR of the plan, or "
-            f"apply the plan with to-spark or commit-group ({option('plan', 'FILE')})"
+            f"{name}: only verify accepts a plan:FILE argument; pass the plan's savepoint or "
+            f"spark:DIR, or apply the plan with to-spark or commit-group ({option('plan', 'FILE')})"
         )
     if prefix not in SIDE_PREFIXES:
         exists = os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a very long name
@@ -141,7 +141,7 @@ def side_input(
         allow_external_files: as in ``read_checkpoint``, if the side is a checkpoint.
 
     Raises:
-        Refused: the group has no committed offsets, or as in ``query_positions``.
+        Refused: the group has no committed offsets, or ``query_positions`` raises it.
         UsageError: the side requires a broker but the user did not specify one, or a ``broker:``
             side has no topics.
         DecodeError, InputError: the side cannot be read.

@@ -82,7 +82,7 @@ def committed_positions(
 
     Raises:
         InputError: the directory is not a checkpoint location; its query reads from no Kafka
-            source; or as in `newest_committed_batch`.
+            source; or `newest_committed_batch` raises it.
         Refused: two sources have different positions for one partition.
     """
     directory, files = str(directory), files or Files()
@@ -199,7 +199,7 @@ def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:
     """Return each Kafka source's start offsets in batch 0, by the source's number or name.
 
     Raises:
-        InputError: a seed is damaged or has an unknown version, or as in `query_id`.
+        InputError: a seed is damaged or has an unknown version, or `query_id` raises it.
     """
     query_id(directory, files)
     seeds = {}

@@ -56,7 +56,7 @@ def query_operator_id(directory: str, files: ByteSource) -> str:
     """Return the ID of a query in the format of plans: 32 hex digits.
 
     Raises:
-        InputError: the location has no metadata, or as in ``query_id``.
+        InputError: the location has no metadata, or ``query_id`` raises it.
     """
     own_id = query_id(directory, files)
     if own_id is None:
@@ -70,9 +70,9 @@ def query_positions(pointer: str) -> ListedPositions:
     New partitions start at the log start offset, as they do in the query.
 
     Raises:
-        InputError: the URI has an unknown scheme, or as in ``committed_positions`` and
-            ``query_operator_id``.
-        Refused: the query has not committed a batch yet, or as in ``committed_positions``.
+        InputError: the URI has an unknown scheme, or ``committed_positions`` or
+            ``query_operator_id`` raises it.
+        Refused: the query has not committed a batch yet, or ``committed_positions`` raises it.
     """
     files = Files()
     directory = query_directory(pointer, files)

@@ -167,9 +167,8 @@ def wait_for_sign(watch: Watch, signs: Callable[[], Sequence[str]], watched: str
     """
     if watch.is_quiet:
         log.info(
-            f"{watched}no checkpoint was completed in {watch.age:.0f} s by this machine's clock, "
-            f"and the job's interval was about {watch.interval:.1f} s; the job seems to be stopped "
-            "if this is its own checkpoint directory"
+            f"{watched}no checkpoint has completed for {watch.age:.0f} s (by this machine's "
+            f"clock), but {_expected(watch)}"
         )
         return True
     if watch.wait is None:
@@ -181,9 +180,12 @@ def wait_for_sign(watch: Watch, signs: Callable[[], Sequence[str]], watched: str
         time.sleep(watch.wait)
     if signs() or not watch.shows_stop:
         return False
-    log.info(
-        f"{watched}no checkpoint was completed in {watch.wait:.0f} s, and the job's "
-        f"interval was about {watch.interval:.1f} s; the job seems to be stopped if this "
-        "is its own checkpoint directory"
-    )
+    log.info(f"{watched}no checkpoint has completed for {watch.wait:.0f} s, but {_expected(watch)}")
     return True
+
+
+def _expected(watch: Watch) -> str:
+    return (
+        f"the job used to take one about every {watch.interval:.1f} s; if this is the job's own "
+        "checkpoint directory, the job has probably stopped"
+    )

@@ -150,7 +150,7 @@ def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int],
     same time.
 
     Raises:
-        BrokerError: a transaction has not ended in time, or as in ``_ask_coordinator``.
+        BrokerError: a transaction has not ended in time, or ``_ask_coordinator`` raises it.
     """
     timeout = connection.timeout
     deadline = time.monotonic() + timeout

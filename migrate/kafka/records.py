@@ -114,7 +114,7 @@ class _Span:
         self.is_to_end = self.first_unread >= self.log_end
 
     def end(self, next_offset: int) -> None:
-        """Note that the log has no records at or after an offset."""
+        """Record that the log has no records at or after an offset."""
         if not self.is_done:
             self.first_unread = max(self.first_unread, next_offset)
             self.is_to_end = True

@@ -538,7 +538,7 @@ class _Check:
             self._has_gaps |= bool(run.before) and run.before[-1].offset + 1 < log_end
 
     def _skip(self, offsets: int) -> None:
-        """Note that some offsets in the new log were not read."""
+        """Record that some offsets in the new log were not read."""
         self._match = replace(self._match, unread=self._match.unread + max(0, offsets))
 
     def _is_first(self, anchor: _Anchor) -> Generator[Read, Surroundings, bool]:

@@ -180,7 +180,7 @@ class Follower:
         self._top = max(self._top, self._state)
 
     def go_to(self, origin: int) -> int | None:
-        """Note that the record at ``origin``, which is not in memory, is the next copy's origin.
+        """Record that the next copy's origin is the record at ``origin``, which is not in memory.
 
         If the mirror has gone back, return the offset from which to add the old log again. If the
         mirror has skipped records, count them as ``missing`` and return None. If the mirror has

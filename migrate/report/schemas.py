@@ -120,7 +120,7 @@ _REPORTS = {
 
 
 def json_schema(command: str) -> dict[str, Any]:
-    """Return the JSON Schema of a command's report, including an extension's commands."""
+    """Return the JSON Schema of a command's report; the command can belong to an extension."""
     if command in _REPORTS:
         return schema_of(*_REPORTS[command])
     module, name, title = declared("SCHEMAS")[command]

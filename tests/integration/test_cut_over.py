@@ -214,7 +214,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     for basis in ("as the job's last checkpoint; later steps: unknown", "by the records' times"):
         assert basis in dry.stderr
     # Regression: only a chk-N was shown as CHK, and Flink deletes it after a few seconds.
-    (chk,) = re.findall(r"CHK of other commands while the job runs: (\S+) \(Flink", dry.stderr)
+    (chk,) = re.findall(r"as CHK to other commands: (\S+) \(Flink", dry.stderr)
     assert chk.endswith(f"/{jobs['orders']}")
     assert migrate("to-spark", chk, "--allow-external-files").code == 0
     assert not spec.folder.exists() and stack.flink.running() == jobs
@@ -480,7 +480,7 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
     assert moved.code == 5 and "before its verification" in moved.stderr
 
 
-def test_restarted_job_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> None:
+def test_restarted_job_is_not_moved_from_its_old_savepoint(stack: LocalStack) -> None:
     spec = _spec(stack, "twice")
     query = Path(spec.fields["target"]["checkpoint-dir"])
     planned = spec.execute("--until", "plan")

@@ -344,7 +344,7 @@ def test_saved_spark_plan_is_refused_after_topic_changes(
 def test_positions_older_than_topic_trigger_warning(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
-    """After the recreation, the position is in range, but all earlier records are newer."""
+    """The position is in range of the recreated topic, but all records before it are newer."""
     chk = write_source(tmp_path / "old" / "chk-7", {0: splits(topic, [8, 8, 8])})
     os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))  # long before these records
     result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)

@@ -719,8 +719,8 @@ def test_entries_without_rows_are_not_compared(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_record_that_job_keeps_for_each_key_is_not_compared(scene: Scene) -> None:
-    """Regression: A query that keeps the first record matched a job that keeps the last."""
+def test_record_kept_for_each_key_is_reported_as_not_compared(scene: Scene) -> None:
+    """Regression: A query that keeps the first record seemed to match a job that keeps the last."""
 
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
         return [seen_rows(_state(checkpoint, "totals", "total"), EVENT, keys={"name": "key"})]

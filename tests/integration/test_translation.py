@@ -172,7 +172,7 @@ def test_every_position_among_transactions_is_translated(
 def test_records_copied_twice_by_killed_mirror_require_choice(
     clusters: TwoClusters, tmp_path: Path
 ) -> None:
-    """The copies are 0 to 11, a second time 0 to 11, and then 12 to 15."""
+    """The mirror copies records 0 to 11, then 0 to 11 again, and then 12 to 15."""
     topic, copies = "twice", clusters.copies("twice")
     assert [len(log) for log in copies.values()] == [28] * len(POSITIONS)
     certain = {(topic, n): n for n in POSITIONS if n >= 12}

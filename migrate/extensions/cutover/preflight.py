@@ -153,8 +153,8 @@ def _check_newest_checkpoint(context: CutOverContext, checkpoint: str) -> Sequen
         raise Refused(catalog.LEGACY_CONSUMER_STOP())
     checked = _check_plan(context, directory)
     log.info(
-        f"CHK of other commands while the job runs: {directory} (Flink deletes each chk-N in it "
-        "after a newer checkpoint)"
+        f"while the job runs, pass its directory as CHK to other commands: {directory} (Flink "
+        "deletes each chk-N in it once a newer checkpoint completes)"
     )
     return checked
 

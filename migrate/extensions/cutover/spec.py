@@ -1,6 +1,7 @@
 """Define the spec of a cut-over, a YAML file.
 
-Most keys have the same name as the command-line option. Relative paths start at the spec's folder.
+Most keys have the same name as the corresponding command-line option. Relative paths are resolved
+against the spec's folder.
 
 ``docs/schemas/cut-over-spec.schema.json`` is generated from this module (``python -m
 migrate.extensions.cutover.spec``).

@@ -136,7 +136,7 @@ def take_states_along(
         moves; and the states that move.
 
     Raises:
-        UsageError: the positions do not come from a checkpoint, or as in ``take_states``.
+        UsageError: the positions do not come from a checkpoint, or ``take_states`` raises it.
         Refused, DecodeError: as in ``take_states``.
     """
     positions = checkpoint.positions

@@ -69,7 +69,7 @@ def get(url: str, answer_type: type[_Answer], path: str) -> _Answer:
     """Return the answer to ``GET <url><path>``.
 
     Raises:
-        FlinkRestError: the answer does not have the type ``answer_type``, or as in ``request``.
+        FlinkRestError: the answer does not have the type ``answer_type``, or ``request`` raises it.
         UsageError: as in ``request``.
     """
     try:

@@ -215,7 +215,7 @@ def translate(layer: Mapping[str, str]) -> Translation:
 
     Raises:
         ConfigError: ``sasl.jaas.config`` is malformed, or it contains a login module or an option
-            that librdkafka does not support; or as in ``translate_stores``.
+            that librdkafka does not support; or ``translate_stores`` raises it.
     """
     login = layer.get("sasl.jaas.config")
     module = parse_login_module(login) if login is not None else None

@@ -349,7 +349,7 @@ def hudi_commit(path: Path, **batches: int) -> None:
     write(path, json.dumps({"extraMetadata": {"_hudi_streaming_sink_checkpoint": checkpoints}}))
 
 
-def test_newest_hudi_commit_of_each_identifier_counts(tmp_path: Path) -> None:
+def test_newest_hudi_commit_of_each_identifier_is_used(tmp_path: Path) -> None:
     log = tmp_path / ".hoodie"
     hudi_commit(log / "20260102000000000.commit", a=7)
     hudi_commit(log / "20260103000000000.deltacommit", b=1)
@@ -663,7 +663,7 @@ def test_damaged_iceberg_metadata_is_unreadable(tmp_path: Path, text: str) -> No
 # -- Paimon ----------------------------------------------------------------------------------------
 
 
-def test_newest_paimon_snapshot_of_each_user_counts(tmp_path: Path) -> None:
+def test_newest_paimon_snapshot_of_each_user_is_used(tmp_path: Path) -> None:
     for number, user, identifier in ((9, "a", 1), (10, "a", 2), (11, "b", 2**63 - 1)):
         snapshot = {"commitUser": user, "commitIdentifier": identifier}
         write(tmp_path / f"snapshot/snapshot-{number}", json.dumps(snapshot))

@@ -151,10 +151,10 @@ def test_file_and_directory_are_synced_to_disk(
 @pytest.mark.parametrize(
     ("code", "told"), [(errno.EIO, True), (errno.ENOSPC, True), (errno.EINVAL, False)]
 )
-def test_failed_sync_of_directory_is_raised(
+def test_error_from_directory_sync_is_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, told: bool
 ) -> None:
-    """EINVAL means that the file system does not support this sync."""
+    """Only EINVAL is ignored: it means that the file system does not support this sync."""
     fsync = os.fsync
 
     def failing(descriptor: int) -> None:

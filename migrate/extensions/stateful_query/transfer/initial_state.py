@@ -66,10 +66,10 @@ def initial_state(
     Raises:
         Refused: the location has a committed batch, so Spark would ignore the state; the location
             has no seed, or a seed from a different savepoint, so the query would start at different
-            offsets; neither a state nor a committed batch exists; or as in ``unexpired``.
+            offsets; neither a state nor a committed batch exists; or ``unexpired`` raises it.
         UsageError: ``columns`` or ``keys`` do not match the schema; no exact cast exists from an
-            expression's type to its column's type; the name of the location is not valid; or as in
-            ``unexpired``.
+            expression's type to its column's type; the name of the location is not valid; or
+            ``unexpired`` raises it.
         DecodeError: the savepoint cannot be read.
         InputError: the location is damaged.
     """

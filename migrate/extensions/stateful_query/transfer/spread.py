@@ -202,6 +202,6 @@ def _any_value(type_: DataType) -> str:
     if isinstance(type_, StringType):
         return "''"
     raise UsageError(
-        f"Flink stores only the count of a column of type {type_.simpleString()}, and rows of "
-        f"this type cannot be created from a count; {_OWN_ROWS}"
+        f"for a column of type {type_.simpleString()}, Flink stores only the count of its values, "
+        f"and the values cannot be recreated from a count; {_OWN_ROWS}"
     )

@@ -218,7 +218,7 @@ def test_state_after_unknown_serializer_is_not_read() -> None:
     assert found.unread == ()
 
 
-def test_unknown_key_serializer_makes_every_state_unread() -> None:
+def test_unknown_key_serializer_makes_every_state_unreadable() -> None:
     error = refused(listed(head(_ONE, key=_UNKNOWN)))
     assert error.kind is UNSUPPORTED
     assert "unknown serializer snapshot com.user.TheirSnapshot" in error.problem

@@ -214,8 +214,8 @@ def test_error_of_python_worker_includes_cause() -> None:
     assert summarize_failure(message).endswith(f"below.; {cause}")
 
 
-def test_sample_proof_states_unchecked_keys() -> None:
-    """Regression: A proof by a sample reported no unexpected keys, although none were checked."""
+def test_proof_by_sampling_reports_unchecked_keys() -> None:
+    """Regression: A proof by sampling reported no unexpected keys, but had not checked any."""
     sample = StateProof(7, 0, 0, None)
     told = (
         "7 matching keys, 0 different, 0 missing; keys that are only in Spark's state were "

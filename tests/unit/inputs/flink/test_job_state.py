@@ -469,7 +469,7 @@ def test_wait_applies_only_to_writes_without_override(
     moved = migrate("to-spark", chk, *out, *(flag or ()))
     assert moved.code == 0, moved.stderr
     assert len(slept) == waits
-    assert ("the job seems to be stopped" in moved.stderr) == bool(waits)
+    assert ("the job has probably stopped" in moved.stderr) == bool(waits)
     # A job that was restarted from chk-7 writes to the directory of its new id.
     assert ("[job-may-run]" in moved.stderr) == bool(waits)
 
@@ -487,7 +487,7 @@ def test_file_times_of_copy_do_not_prove_stop(
     check_before_write(origin, judgment, allow_ran_on=False, source_group=None)
     lines = [record.getMessage() for record in said.records]
     assert len(slept) == (1 if age == 0 else 0)
-    assert not any("seems to be stopped" in line for line in lines)
+    assert not any("has probably stopped" in line for line in lines)
     assert any("[job-may-run]" in line for line in lines)
 
 

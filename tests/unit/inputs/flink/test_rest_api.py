@@ -141,8 +141,8 @@ def test_unparseable_answer_is_not_from_jobmanager(body: bytes) -> None:
     assert refused.value.codes == ["not-a-job-manager"]
 
 
-def test_answer_with_many_invalid_jobs_uses_little_memory() -> None:
-    """Regression: The errors of an answer of 16 MiB, one per invalid job, took 2.7 GB."""
+def test_response_with_many_invalid_jobs_uses_little_memory() -> None:
+    """Regression: The errors for a 16 MiB response, one per invalid job, used 2.7 GB of memory."""
     with answering(200, b'{"jobs":[' + b"[]," * 300_000 + b"1]}") as (url, _):
         with pytest.raises(FlinkRestError) as refused:
             known_jobs(url)
