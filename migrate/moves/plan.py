@@ -145,8 +145,8 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
     """
     if chk is not None:
         raise UsageError(
-            f"{option('plan', 'FILE')} already specifies the move, and cannot be combined with "
-            f"CHK; to change the plan, create a new plan with {option('plan_out')}"
+            f"{option('plan', 'FILE')} cannot be combined with CHK, because the plan already "
+            f"specifies the move; to change the plan, create a new plan with {option('plan_out')}"
         )
     plan, name = load_plan(plan)
     if plan.target != request.target:

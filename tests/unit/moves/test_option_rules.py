@@ -165,7 +165,7 @@ def test_saved_plan_excludes_options_of_move(call: Any, tmp_path: Path) -> None:
         options["group"] = "g"
     with pytest.raises(UsageError, match=r"^plan cannot be combined with gone, because the plan"):
         call(plan=plan, **options)
-    with pytest.raises(UsageError, match=r'^plan="FILE" already specifies the move, and cannot'):
+    with pytest.raises(UsageError, match=r'^plan="FILE" cannot be combined with CHK'):
         call(chk, plan=plan, **{**options, "gone": "fail"})
 
 
