@@ -44,12 +44,13 @@ def checkpoint_signs(origin: Origin) -> Iterator[str]:
         yield f"it has completed chk-{newer[-1]}"
     elif has_directory and is_savepoint:
         yield (
-            f"{origin.pointer} was deleted; a job that is restored from a savepoint in CLAIM mode "
-            "deletes it once it has newer checkpoints"
+            f"{origin.pointer} was deleted; if a job is restored from a savepoint in CLAIM mode, "
+            "Flink deletes the savepoint after newer checkpoints"
         )
     elif has_directory:
         yield (
-            f"{origin.pointer} was deleted; Flink deletes a checkpoint once newer ones are complete"
+            f"{origin.pointer} was deleted; Flink deletes a checkpoint after newer checkpoints "
+            "are complete"
         )
     elif is_deleted:
         log.info(
