@@ -96,13 +96,15 @@ def read_uniform_splits(elements: PlainElements, topics: dict[bytes, str]) -> Sp
 def read_uniform_entries(
     data: bytes, start: int, end: int, *, version: int, count: int
 ) -> tuple[int, EntryColumns] | None:
-    """Read ``count`` entries of an enumerator of version 1 to 3 from ``start`` on.
+    """Read ``count`` entries of an enumerator from ``start`` on.
 
     Returns:
         (the position after the entries, the entries), or None if the strict reader must read them.
     """
+    if version not in _ENTRY_FORMATS:
+        return None
     before_topic, numbers = _ENTRY_FORMATS[version]
-    topics_by_head = _Topics(_split_topic if version == 3 else _topic)
+    topics_by_head = _Topics(_split_topic if before_topic else _topic)
     topics: list[str] = []
     columns: list[list[int]] = [[] for _ in numbers]
     position = start

@@ -37,12 +37,32 @@ from decoder.kafka.split import (
     read_topic_partition,
 )
 
-# The connector's releases, by the enumerator version that they write.
-ENUMERATOR_WRITTEN_BY = {
-    0: "1.12.0 to 1.12.2",
-    1: "1.12.3 to 3.0",
-    2: "3.1 to 4.0",
-    3: "5.0 or later",
+
+class EnumeratorLayout(NamedTuple):
+    """The differences between the versions of KafkaSourceEnumState.
+
+    Attributes:
+        releases: the connector's releases that write this version.
+        by_subtask: True if the assigned splits are listed by subtask. The other versions list
+            partitions.
+        has_splits: True if an entry contains a split. Otherwise, it contains the topic and the
+            partition.
+        has_status: True if an entry ends with its status, and the state with the flag of the
+            initial discovery.
+    """
+
+    releases: str
+    by_subtask: bool = False
+    has_splits: bool = False
+    has_status: bool = False
+
+
+# By version. A version that is missing here can be neither read nor written.
+ENUMERATOR_LAYOUTS = {
+    0: EnumeratorLayout("1.12.0 to 1.12.2", by_subtask=True, has_splits=True),
+    1: EnumeratorLayout("1.12.3 to 3.0"),
+    2: EnumeratorLayout("3.1 to 4.0", has_status=True),
+    3: EnumeratorLayout("5.0 or later", has_splits=True, has_status=True),
 }
 
 
@@ -115,9 +135,10 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
     Raises:
         DecodeError: the bytes are not exactly a KafkaSourceEnumState.
     """
-    cursor.check_version(version, "enumerator", ENUMERATOR_WRITTEN_BY, back=0)
-    entries = _read_assigned(cursor) if version == 0 else _read_listed(cursor, version)
-    finished = cursor.boolean("initial discovery finished") if version >= 2 else None
+    cursor.check_version(version, "enumerator", ENUMERATOR_LAYOUTS, back=0)
+    layout = ENUMERATOR_LAYOUTS[version]
+    entries = _read_assigned(cursor) if layout.by_subtask else _read_listed(cursor, version)
+    finished = cursor.boolean("initial discovery finished") if layout.has_status else None
     cursor.finish("enumerator state")
     # Rows come from ``read_uniform_entries``, which refuses duplicate topic-partitions.
     if not isinstance(entries, Rows) and len({entry[:2] for entry in entries}) != len(entries):
@@ -149,8 +170,9 @@ def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
 
 
 def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
-    """Read the entries of versions 1 to 3, as columns if there are many."""
-    if version == 3:
+    """Read the entries of a version that lists partitions, as columns if there are many."""
+    layout = ENUMERATOR_LAYOUTS[version]
+    if layout.has_splits:
         count = cursor.i32("partitions")
         cursor.version("split", _SPLIT_VERSIONS)
         if not 0 <= count <= cursor.remaining // (4 + MIN_SPLIT_BYTES + 4):
@@ -158,7 +180,7 @@ def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
                 f"{count} splits cannot fit into the {cursor.remaining} bytes left", "splits"
             )
     else:
-        count = cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES + (4 if version == 2 else 0))
+        count = cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES + 4 * layout.has_status)
     if count >= _MIN_FOR_COLUMNS:
         columns = cursor.attempt(partial(read_uniform_entries, version=version, count=count))
         if columns is not None:
@@ -167,21 +189,20 @@ def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
 
 
 def read_entries(cursor: Cursor, version: int, count: int) -> tuple[EnumeratorEntry, ...]:
-    """Read the entries of an enumerator of version 1, 2, or 3, one by one.
+    """Read the entries of an enumerator of a version that lists partitions, one by one.
 
     Raises:
         DecodeError: the next bytes are not ``count`` entries.
     """
-    return tuple(_read_entry(cursor, version) for _ in range(count))
+    layout = ENUMERATOR_LAYOUTS[version]
+    return tuple(_read_entry(cursor, layout) for _ in range(count))
 
 
-def _read_entry(cursor: Cursor, version: int) -> EnumeratorEntry:
-    if version == 3:
-        split = _read_framed_split(cursor)
-        return EnumeratorEntry(split.topic, split.partition, _read_status(cursor), split)
-    topic, partition = read_topic_partition(cursor)
-    status = _read_status(cursor) if version == 2 else AssignmentStatus.ASSIGNED
-    return EnumeratorEntry(topic, partition, status, None)
+def _read_entry(cursor: Cursor, layout: EnumeratorLayout) -> EnumeratorEntry:
+    split = _read_framed_split(cursor) if layout.has_splits else None
+    topic, partition = split[:2] if split is not None else read_topic_partition(cursor)
+    status = _read_status(cursor) if layout.has_status else AssignmentStatus.ASSIGNED
+    return EnumeratorEntry(topic, partition, status, split)
 
 
 def _entries_from_columns(columns: EntryColumns) -> Rows[EnumeratorEntry]:

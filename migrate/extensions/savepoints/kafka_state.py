@@ -20,7 +20,12 @@ from __future__ import annotations
 from decoder.cursor import Cursor, RecordingCursor
 from decoder.java import signed_32, string_hash
 from decoder.kafka.dynamic import read_dynamic_enumerator
-from decoder.kafka.enumerator import AssignmentStatus, read_entries
+from decoder.kafka.enumerator import (
+    ENUMERATOR_LAYOUTS,
+    AssignmentStatus,
+    EnumeratorLayout,
+    read_entries,
+)
 from decoder.kafka.hybrid import read_hybrid_enumerator
 from decoder.kafka.operator import Source
 from decoder.kafka.source import DynamicKafkaSource, HybridSource
@@ -188,11 +193,12 @@ def _changed_entries(
     own = {key: next_offset for key, next_offset in changes.items() if key.cluster == cluster}
     if not own:
         return body
-    if version == 0:
+    layout = ENUMERATOR_LAYOUTS[version]
+    if layout.by_subtask:
         raise Refused(ENUMERATOR_TOO_OLD())
     cursor = Cursor(body, "enumerator state")
     count = cursor.i32("partitions")
-    head = cursor.raw(4, "split version") if version == 3 else b""
+    head = cursor.raw(4, "split version") if layout.has_splits else b""
     entries: list[bytes] = []
     for _ in range(count):
         start = cursor.byte_offset
@@ -202,11 +208,11 @@ def _changed_entries(
         if key in own:
             if own.pop(key) is None:
                 continue
-            if version >= 2:
+            if layout.has_status:
                 data = data[:-4] + _ASSIGNED
         entries.append(data)
     entries += [
-        _entry(key, next_offset, version)
+        _entry(key, next_offset, layout)
         for key, next_offset in sorted(own.items())
         if next_offset is not None
     ]
@@ -216,7 +222,9 @@ def _changed_entries(
 _ASSIGNED = i32(AssignmentStatus.ASSIGNED.value)
 
 
-def _entry(key: ClusterPartition, next_offset: int, version: int) -> bytes:
-    if version == 3:
-        return blob(split(key.topic, key.partition, next_offset)) + _ASSIGNED
-    return utf(key.topic) + i32(key.partition) + (_ASSIGNED if version == 2 else b"")
+def _entry(key: ClusterPartition, next_offset: int, layout: EnumeratorLayout) -> bytes:
+    if layout.has_splits:
+        entry = blob(split(key.topic, key.partition, next_offset))
+    else:
+        entry = utf(key.topic) + i32(key.partition)
+    return entry + (_ASSIGNED if layout.has_status else b"")

@@ -19,7 +19,7 @@ from decoder import (
     UnknownSource,
 )
 from decoder.kafka.dynamic import DYNAMIC_ENUMERATOR_WRITTEN_BY
-from decoder.kafka.enumerator import ENUMERATOR_WRITTEN_BY
+from decoder.kafka.enumerator import ENUMERATOR_LAYOUTS
 from decoder.kafka.sink import COMMITTER_STATE, UnknownSink
 from decoder.metadata.layout import LAYOUTS
 from migrate.inputs.flink.source import KafkaState
@@ -111,9 +111,11 @@ def _written_by_finding(checkpoint: Checkpoint) -> Finding:
 def _connector_releases(source: KafkaState | UnknownSource) -> str | None:
     match source:
         case KafkaSource(enumerator=enumerator) if enumerator is not None:
-            version, releases = enumerator.version, ENUMERATOR_WRITTEN_BY
+            version = enumerator.version
+            releases = ENUMERATOR_LAYOUTS[version].releases
         case DynamicKafkaSource(enumerator=dynamic) if dynamic is not None:
-            version, releases = dynamic.version, DYNAMIC_ENUMERATOR_WRITTEN_BY
+            version = dynamic.version
+            releases = DYNAMIC_ENUMERATOR_WRITTEN_BY[version]
         case HybridSource():
             return _connector_releases(source.current)
         case LegacyConsumer():
@@ -122,4 +124,4 @@ def _connector_releases(source: KafkaState | UnknownSource) -> str | None:
             return "an Apache Beam pipeline (KafkaIO)"
         case _:
             return None
-    return f"a Kafka connector {releases[version]} (enumerator version {version})"
+    return f"a Kafka connector {releases} (enumerator version {version})"
