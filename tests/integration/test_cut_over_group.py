@@ -529,7 +529,7 @@ def test_dry_run_reports_later_failures_of_start_command(cut_over: CutOver) -> N
     dry = migrate("cut-over", cut_over.spec(start="true"))
     assert dry.code == 0, dry.stderr
     assert f"group {cut_over.group!r} does not exist and will be created" in dry.stderr
-    assert "nothing else is an obstacle" in dry.stderr
+    assert "no other obstacle was found" in dry.stderr
     assert "[restart-unseen]" in dry.stderr
     # Of a group no query is spoken of.
     words = dry.stdout.replace("first-batch ", "")

@@ -217,7 +217,7 @@ def test_unknown_view_or_option_is_refused(read: Any, options: dict[str, str], s
 @needs_data_source
 def test_user_schema_and_missing_path_are_refused(session: SparkSession) -> None:
     reader = session.read.format(FORMAT).schema("topic STRING")
-    with pytest.raises(PySparkException, match="which the options determine"):
+    with pytest.raises(PySparkException, match="omit schema"):
         reader.load(str(GOLDEN)).collect()
     with pytest.raises(PySparkException, match="no path"):
         session.read.format(FORMAT).load().collect()
