@@ -43,8 +43,9 @@ _BUCKET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*/")
 # Flink replaces s3.entropy.key with s3.entropy.length random characters.
 _ENTROPY = re.compile(r"[0-9A-Za-z]+/?")
 
-# The limit for one read of a subtask's state. Without it, a hostile sparse file could exhaust the
-# memory. A thousand Kafka splits take about 100 KB; the splits of other sources may take megabytes.
+# The limit for one read of a subtask's state. Without this limit, a hostile sparse file could
+# exhaust the memory. A thousand Kafka splits take about 100 KB; the splits of other sources may
+# take megabytes.
 MAX_STATE_BYTES = 256 * 1024 * 1024
 
 # The start of the error text if a state file does not exist.

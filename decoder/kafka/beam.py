@@ -42,7 +42,7 @@ _PACKAGE = "org.apache.beam.runners.flink.translation.wrappers.streaming.io.sour
 _SPLIT = f"{_PACKAGE}FlinkSourceSplit"
 _KAFKA = "org.apache.beam.sdk.io.kafka.KafkaUnboundedSource"
 BEAM_SPLIT, BEAM_KAFKA = _SPLIT.encode(), _KAFKA.encode()
-# DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; user functions can also use it.
+# DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; user functions can also use this name.
 WRAPPER_STATE = "_default_"
 # List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0. A job with this state is a Beam
 # pipeline.

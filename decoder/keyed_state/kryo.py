@@ -60,8 +60,8 @@ _F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
 # The deepest nesting of objects, to protect the Python stack from hostile input.
 _MAX_DEPTH = 64
 # The maximum number of objects in one value, and of nulls in one collection. Without a limit, a few
-# bytes could represent any number of them (through repeated references, or through a collection's
-# count).
+# bytes could represent any number of objects or nulls (through repeated references, or through a
+# collection's count).
 _MAX_OBJECTS = 10_000_000
 _MAX_NULLS = 1 << 16
 

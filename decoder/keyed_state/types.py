@@ -50,8 +50,8 @@ class Scalar:
     """A value without parts."""
 
     kind: Kind
-    # A class such as org.apache.flink.types.IntValue has the bytes of an Integer. It may have a
-    # different hash code and therefore a different key group.
+    # A class such as org.apache.flink.types.IntValue has the bytes of an Integer. Such a class may
+    # have a different hash code and therefore a different key group.
     mutable: bool = False
 
 

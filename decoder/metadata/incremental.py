@@ -23,7 +23,8 @@ _FILE = Struct(">BqH")  # type, size, length of the URI
 # The types of incremental handles.
 _VERSION_1, _VERSION_2 = bytes((5,)), bytes((11,))
 
-# The maximum number of handles to check as one run. If the check fails, they are reread one by one.
+# The maximum number of handles to check as one run. If the check fails, the handles are reread one
+# by one.
 _MAX_RUN = 128
 _MAX_RUN_BYTES = 64 * 1024
 _MIN_RUN = 4

@@ -39,7 +39,8 @@ _PLAIN_HEADERS = (*(bytes((0, 0, 0, version)) for version in range(1, 6)), b"\0\
 # The largest decompressed size of an element; the Snappy ratio is up to 21 to 1. A Kafka split
 # takes about a hundred bytes, and a split of another source takes at most a few megabytes.
 MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024
-# If the gap between the header and the state is smaller than this, one request reads all three.
+# If the gap between the header and the state is smaller than this, one request reads the header,
+# the gap, and the state.
 _MIN_SKIPPED_BYTES = 64 * 1024
 
 

@@ -80,7 +80,7 @@ def verification(
     if policies_of(arguments).may_change_positions or target_connection(arguments).is_given:
         return None
     # If ``chk`` is a job's checkpoint directory, use the checkpoint that was read, because a later
-    # ``verify`` of the directory could read a newer one.
+    # ``verify`` of the directory could read a newer checkpoint.
     directory = posixpath.basename(origin.pointer)
     name = chk if directory in chk.split("/")[-2:] else origin.pointer
     return command("verify", name, target, *_options(_CHOICE_FLAGS, arguments), kafka=arguments)

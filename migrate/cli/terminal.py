@@ -133,7 +133,7 @@ def emit_pieces(pieces: Iterable[str]) -> None:
         sys.stdout.writelines(pieces)
         sys.stdout.flush()
     except OSError as error:
-        # Otherwise, Python fails again when it closes stdout, and it exits with 120.
+        # Otherwise, Python fails again when it closes stdout, and exits with 120.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise OSError(error.errno, error.strerror, "stdout") from error

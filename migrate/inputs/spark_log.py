@@ -246,7 +246,7 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
             or an entry is damaged or has an unknown version.
     """
     # Read the offset log first. In the reverse order, a running query could commit a batch and plan
-    # the next one between the two reads, and both batches would seem uncommitted.
+    # the next batch between the two reads, and both batches would seem uncommitted.
     planned = _offset_log_batches(directory, files)
     committed = entry_numbers(files, join(directory, "commits"))
     if not committed:

@@ -447,7 +447,7 @@ class _Check:
         self._is_sampled = False  # whether some records before the position are not read
         # The old offsets that were compared.
         self._seen = match.seen
-        # In the history, a mirror that goes back may also have copied later records.
+        # In the history, a mirror that rewinds may also have copied later records.
         self._not_before = range(match.seen.start, max(match.seen.stop, own.log_end))
         self._kept = 4 * depth.chunk  # the old records in memory
         self._is_search_complete = False

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from migrate.model.record import Record
 from migrate.planning.match_records import RecordIndex
 
-# The first copies in the new log may be copies of later records. This is the maximum number of them
-# to keep.
+# The first copies in the new log may be copies of later records. This constant is the maximum
+# number of such copies to keep.
 _MOST_LATE = 1000
 
 

@@ -100,12 +100,12 @@ class _Comparison:
         lowest = run[low - 1].offset + 1 if low else None
         outcome, records = MatchOutcome.MATCHED if self.after else MatchOutcome.AT_END, 0
         if high > low:
-            # The old log has lost the records between ``low`` and ``high``. They may or may not
-            # have been consumed, so a start at ``low`` might duplicate them.
+            # The old log has lost the records between ``low`` and ``high``. The job may have
+            # consumed these records, so a start at ``low`` might duplicate them.
             outcome, records = MatchOutcome.AMBIGUOUS, high - low
         if tombstones:
-            # These records are compacted or not copied yet. A start here reads them once they are
-            # copied.
+            # These records are compacted or not copied yet. A start here reads these records once
+            # the mirror has copied them.
             outcome, records = MatchOutcome.AMBIGUOUS, records + tombstones
         before, after = len(self.before), len(self.after)
         return Match(

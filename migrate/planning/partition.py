@@ -188,7 +188,8 @@ def new_partition(
     """
     # A KafkaSource discovers partitions when it starts and then every five minutes
     # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so an undiscovered partition should have few
-    # records older than the checkpoint. It may have many if the source has a fixed list.
+    # records older than the checkpoint. The partition may have many such records if the source has
+    # a fixed list of partitions.
     older = log.first_since - log.start if log.first_since is not None else 0
     new = PlannedPartition(
         topic, partition, Verdict.NEW_PARTITION, None, log_start=log.start, log_end=log.end

@@ -122,7 +122,7 @@ def why_no_path(path: str) -> str:
     """Return the reason that a user's path is not valid on this system, or an empty string."""
     if has_tilde(path):
         return NO_TILDE
-    # On Windows, it is a path (``migrate`` is not tested on Windows).
+    # On Windows, such a name is a path (``migrate`` is not tested on Windows).
     return NO_WINDOWS if os.name != "nt" and _WINDOWS.match(path) else ""
 
 

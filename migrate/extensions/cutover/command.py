@@ -60,8 +60,8 @@ class Command:
         if self._lock.exists():
             with self._lock.open("a") as lock:
                 try:
-                    # A shared lock: with an exclusive one, another run that checks the status
-                    # at this moment would mistake this check for the command.
+                    # A shared lock. If this check took an exclusive lock, a second run that checks
+                    # the status at this moment would mistake the check for the command.
                     fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     return "running"
@@ -104,7 +104,7 @@ class Command:
                 start_new_session=True,
                 pass_fds=[lock.fileno()],
             )
-        # Reaps the process when it ends. If the object were garbage-collected earlier, it would
+        # Reaps the process when it ends. If the object were garbage-collected earlier, Python would
         # issue a warning.
         threading.Thread(target=process.wait, daemon=True).start()
         return process.pid

@@ -175,7 +175,8 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[Message
         if flink.savepoints is not None and not _is_same(
             "flink.savepoints", flink.savepoints, file.savepoint_folder
         ):
-            # The stop writes to the recorded folder, even if the spec now contains a different one.
+            # The stop writes to the recorded folder, even if the spec now contains a different
+            # folder.
             yield catalog.SPEC_KEY_CHANGED(
                 key="flink.savepoints", before=flink.savepoints, after=file.savepoint_folder
             )

@@ -121,7 +121,8 @@ def save_plans(
         if not job.movable:
             return JobPlan(target, None, reasons=(job.error,) if job.error else job.why_not)
         if target is not None and labels[job.label] > 1:
-            # Job IDs are not always distinct. In application mode, they may all be zeros.
+            # Job IDs are not always distinct. In application mode, all digits of a job ID may be
+            # zero.
             reason = (
                 f"{labels[job.label]} jobs would share this group; plan each job with commit-group"
             )

@@ -50,8 +50,8 @@ AskBroker = Callable[[set[str]], ClusterSnapshot]
 _Result = TypeVar("_Result")
 _Chunk = tuple[int, list[Candidate]]
 
-# The highest average number of candidates in a chunk. It is low, so that no process waits long for
-# another process's last chunk.
+# The highest average number of candidates in a chunk. The number is low, so that no process waits
+# long for another process's last chunk.
 _MAX_CANDIDATES = 100
 
 

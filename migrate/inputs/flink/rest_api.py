@@ -30,8 +30,8 @@ from migrate.model.option_names import option
 
 # Flink reports this path for a checkpoint that exists only in the JobManager's memory.
 _NO_PATH = "<checkpoint-not-externally-addressable>"
-# The states that a job never leaves. SUSPENDED is not among them, because another JobManager can
-# recover the job.
+# The states that a job never leaves. SUSPENDED is not one of these states, because another
+# JobManager can recover the job.
 _ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
 
 

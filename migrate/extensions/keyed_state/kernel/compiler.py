@@ -410,8 +410,8 @@ class _Compiler:
             case types.SqlDecimal(precision) if precision <= MAX_COMPACT_DECIMAL:
                 return self._add_slot_integer("decimal", bit, byte, 8, (10**precision,))
             case types.SqlDecimal(precision):
-                # The bytes of such a decimal are never in the slot itself, even if there are few of
-                # them.
+                # The slot itself never contains the bytes of such a decimal, even if the decimal
+                # has few bytes.
                 self._add_slot_integer("pointer", bit, byte, 8)
                 return self._add_slot_sized("long_decimal", bit, byte, (10**precision,))
             case types.SqlTimestamp(precision) if precision <= MAX_COMPACT_TIMESTAMP:

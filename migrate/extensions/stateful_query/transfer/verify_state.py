@@ -128,7 +128,7 @@ def verify_state(
         expected = _expected(flink, expect, spark_state)
         expected = expected.withColumn(_ENTRIES, F.lit(1))
         if merge_keys:
-            # This is done before sampling, because all of a key's entries contribute to its value.
+            # Merge before sampling, because all of a key's entries contribute to its value.
             kinds = [(_ENTRIES, "sum")]
             for name, field in zip(spark_state.value_columns, spark_state.values, strict=True):
                 kinds.append((name, field.name))
