@@ -57,7 +57,7 @@ _DEFAULTS = {
     "reconnect.backoff.max.ms": "1000",
 }
 
-# confluent-kafka expects Python objects for these names. librdkafka ignores strings, or fails.
+# confluent-kafka expects Python objects for these names. confluent-kafka ignores strings, or fails.
 _PYTHON_ONLY_SETTINGS = frozenset({"logger", "default.topic.config"})
 
 _NO_SUCH_PROPERTY = re.compile('No such configuration property: "(.+)"')

@@ -29,7 +29,7 @@ _MICROS_PER_MILLI = 1000
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _MASK_64 = (1 << 64) - 1
-# These two limits restrict the total memory of all columns. With more than _FULL_COLUMNS columns,
+# These constants limit the total memory of all columns. With more than _FULL_COLUMNS columns,
 # each column has room for fewer rows than requested (at least _MIN_ROWS). With more than 8 columns,
 # each has room for fewer bytes of text (at least _MIN_TEXT).
 _FULL_COLUMNS = 32
