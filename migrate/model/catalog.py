@@ -12,9 +12,9 @@ from migrate.model.message import input_error, refusal, service_error
 ABORTED_TRANSACTION = refusal(
     "aborted-transaction",
     "{transactions} of a KafkaSink was aborted on the brokers; its output is lost, and a start "
-    "from here does not reprocess the records behind it",
-    "move from an older checkpoint, and accept duplicates of the output committed after it; or "
-    "add {option.allow_in_flight:true} to accept the loss",
+    "from here does not reprocess the records that produced it",
+    "move from an older checkpoint, and accept duplicates of the output committed after that "
+    "checkpoint; or add {option.allow_in_flight:true} to accept the loss",
 )
 ALREADY_EXISTS = refusal(
     "already-exists",
@@ -23,9 +23,9 @@ ALREADY_EXISTS = refusal(
 )
 AT_LATEST_MARKER = refusal(
     "at-latest-marker",
-    "the job has read no record, so the position is still the 'latest' marker; a start at today's "
-    "log end would skip the records written after the job's start",
-    "wait until the partition has a record, and move from a later checkpoint, or choose a start "
+    "the job has read no record, so the position is still the 'latest' marker; a start at the "
+    "current log end offset would skip the records written since the job started",
+    "wait until the partition has a record, and move from a later checkpoint; or choose a start "
     "with {option.unresolved:earliest|latest|committed|timestamp:T}",
 )
 AUTHENTICATION_FAILED = service_error(
@@ -36,8 +36,8 @@ AUTHENTICATION_FAILED = service_error(
 BATCH_AND_COMMITS_MISSING = input_error(
     "batch-and-commits-missing",
     "in {location}, commits/ has no batch, the newest batch in offsets/ is {planned}, and batch "
-    "{missing} is missing; Spark would fail (batch {missing} doesn't exist), except with "
-    "asynchronous progress tracking",
+    "{missing} is missing; without asynchronous progress tracking, Spark would fail (batch "
+    "{missing} doesn't exist)",
     "restore commits/ and offsets/{missing} from a backup",
 )
 BATCH_MISSING = input_error(
@@ -102,7 +102,7 @@ COMMITS_BEYOND_POSITIONS = refusal(
     "commits-beyond-positions",
     "the job kept running after this checkpoint; Flink's group has committed {records:record} "
     "beyond the positions of {partitions:partition} (the first is {first}: committed {committed}, "
-    "next offset {next_offset}), and Flink's output for these records would be duplicated",
+    "next offset {next_offset}); Flink's output for these records would be duplicated",
     "move from a newer checkpoint, or add {option.allow_ran_on:true} to accept the duplicates",
 )
 COMMITS_MISSING = input_error(
@@ -114,7 +114,7 @@ COMMITS_MISSING = input_error(
 COMMITTED_MARKER_OFFLINE = refusal(
     "committed-marker-offline",
     "the job has read no record, so the position is still the 'committed' marker; only a broker "
-    "can resolve it",
+    "can resolve this marker",
     "pass Flink's own group with {option.bootstrap_servers:HOST:PORT} and "
     "{option.source_group:GROUP}, or choose a start with "
     "{option.unresolved:earliest|latest|committed|timestamp:T}",
@@ -128,8 +128,8 @@ CONNECTION_CLOSED = service_error(
 )
 CONTROL_BATCH = input_error(
     "control-batch",
-    "the file {path} belongs to a control batch, which reads no records, so its effect on the "
-    "offsets of the query is unknown",
+    "the file {path} belongs to a control batch; control batches read no records, so the effect "
+    "on the query's offsets is unknown",
     "rerun the command after the query has committed another batch",
 )
 COORDINATOR_NOT_READY = service_error(
@@ -146,8 +146,8 @@ COPY_AMBIGUOUS = refusal(
 COPY_DUPLICATED = refusal(
     "copy-duplicated",
     "the target's log contains duplicates from the position onward",
-    "if the mirror is still copying, wait with {option.wait:5m}; otherwise, start at the first of "
-    "these offsets with {option.on_ambiguous:first}; this loses no records and duplicates "
+    "if the mirror is still copying, wait with {option.wait:5m}; otherwise, start at the first "
+    "matching offset with {option.on_ambiguous:first}; this loses no records and duplicates "
     "{records}",
 )
 COPY_DUPLICATED_SINCE_PLAN = refusal(
@@ -158,7 +158,7 @@ COPY_DUPLICATED_SINCE_PLAN = refusal(
 COPY_ELSEWHERE_SINCE_PLAN = refusal(
     "copy-elsewhere-since-plan",
     "{partition}: the next record after {position} in the job's cluster is at {found} in the "
-    "target's cluster, but the plan has {next_offset}",
+    "target's cluster, but the plan starts at {next_offset}",
     "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
 )
 COPY_EXPIRED = refusal(
@@ -184,7 +184,7 @@ COPY_LAGGING = refusal(
 )
 COPY_LOST_SINCE_PLAN = refusal(
     "copy-lost-since-plan",
-    "{partition}: no certain match for the planned offset ({reason})",
+    "{partition}: the planned offset has no certain match ({reason})",
     "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
 )
 COPY_MISSING = refusal(
@@ -205,21 +205,21 @@ COPY_REPARTITIONED = refusal(
 )
 COPY_TOPIC_MISSING = refusal(
     "copy-topic-missing",
-    "the target's cluster has no topic {name}{alike:did you mean}, which would be the copy of "
-    "topic {topic}",
+    "the copy of topic {topic} should be topic {name}, but the target's cluster has no topic "
+    "{name}{alike:did you mean}",
     "specify the copy with {option.topic_map:{topic}=NAME}",
 )
 COPY_WITH_OTHER_PARTITIONS = refusal(
     "copy-with-other-partitions",
     "topic {topic} has {partitions:partition}, but {name} in the target's cluster has {copied}; "
     "the partition of a copied record cannot be determined",
-    "mirror it to a topic with the same number of partitions",
+    "mirror topic {topic} to a topic with the same number of partitions",
 )
 CREDENTIALS_IN_URI = input_error(
     "credentials-in-uri",
-    "credentials in a URL are refused, because they would be printed and saved ({uri})",
-    "remove them, and set them where the library of the object store reads them (AWS_PROFILE, "
-    "AZURE_STORAGE_…, Hadoop's configuration)",
+    "migrate refuses credentials in a URL, because it would print and save them ({uri})",
+    "remove the credentials from the URL, and set them where the object store's library reads "
+    "them (AWS_PROFILE, AZURE_STORAGE_…, Hadoop's configuration)",
 )
 CREDENTIALS_WITH_QUOTES = service_error(
     "credentials-with-quotes",
@@ -260,13 +260,13 @@ DESCRIBE_OUTPUT = input_error(
 EARLIER_OFFSET_BEYOND_END = refusal(
     "earlier-offset-beyond-end",
     "{partition}: the group's earlier offset {offset} is higher than the log end offset; the log "
-    "now contains {start} to {end}",
+    "now contains offsets {start} to {end}",
     "add {option.force:true} to restore the offset anyway",
 )
 EARLIER_OFFSET_EXPIRED = refusal(
     "earlier-offset-expired",
     "{partition}: the group's earlier offset {offset} is below the log start offset; the log now "
-    "contains {start} to {end}",
+    "contains offsets {start} to {end}",
     "add {option.force:true} to restore the offset anyway",
 )
 EARLIER_PARTITION_GONE = refusal(
@@ -277,19 +277,19 @@ EARLIER_PARTITION_GONE = refusal(
 EARLIER_TOPIC_RECREATED = refusal(
     "earlier-topic-recreated",
     "{partition}: the group's earlier offset {offset} belongs to a topic that was recreated; the "
-    "log now contains {start} to {end}",
+    "log now contains offsets {start} to {end}",
     "add {option.force:true} to restore the offset anyway",
 )
 EARLIEST_MARKER_OFFLINE = refusal(
     "earliest-marker-offline",
     "the job has read no record, so the position is still the 'earliest' marker; only a broker "
-    "can resolve it",
+    "can resolve this marker",
     "add {option.bootstrap_servers:HOST:PORT}",
 )
 EARLIEST_NOT_RESOLVED = refusal(
     "earliest-not-resolved",
-    "{side}: {partition} is earliest, which is not an offset",
-    "add {option.bootstrap_servers:HOST:PORT} to resolve it",
+    "{side}: the position of {partition} is earliest, not an offset",
+    "to resolve the position, add {option.bootstrap_servers:HOST:PORT}",
 )
 EXPECTED_POSITIONS_AMBIGUOUS = refusal(
     "expected-positions-ambiguous",
@@ -410,7 +410,7 @@ GROUP_BECAME_ACTIVE = refusal(
 GROUP_CHANGED = refusal(
     "group-changed",
     "{count:offset} of group {group} changed after the group was read (the first is {partition}: "
-    "{old} then, {new} now)",
+    "from {old} to {new})",
     "stop all clients that commit for the group, and rerun the command",
 )
 GROUP_CHANGED_SINCE_PLAN = refusal(
@@ -455,29 +455,29 @@ GROUP_OFFSET_UNREADABLE = service_error(
 )
 GROUP_OVERWRITTEN = service_error(
     "group-overwritten",
-    "group {group}: {failed} of {count:offset} not committed (the first is {partition}: the group "
-    "has a different offset, so another client may commit for the group)",
+    "group {group}: after the commit, {failed} of {count:offset} in the group differ (the first "
+    "is {partition}), so another client may commit for the group",
     "stop the other client, or choose a different group",
 )
 GROUP_TRANSACTION_OPEN = service_error(
     "group-transaction-open",
     "group {group}: an open transaction contains offsets of {count:partition} (the first is "
-    "{partition}) and did not end within {seconds} s; until it ends, the offsets of the group "
-    "cannot be determined",
+    "{partition}) and did not end within {seconds} s; until the transaction ends, the offsets of "
+    "the group cannot be determined",
     "stop the producer of the transaction, and rerun the command after Kafka has ended the "
     "transaction",
 )
 JOB_HAS_LATER_OUTPUT = refusal(
     "job-has-later-output",
     "the job has written output after this checkpoint; {evidence}",
-    "{how_to_stop}, and move from that savepoint; or add {option.allow_ran_on:true} to duplicate "
-    "its output",
+    "{how_to_stop}, and move from that savepoint; or add {option.allow_ran_on:true} to accept "
+    "duplicates of this output",
 )
 JOB_HAS_LATER_OUTPUT_AFTER_PLAN = refusal(
     "job-has-later-output-after-plan",
     "the job has written output after this checkpoint; {evidence}",
     "{how_to_stop}, and move from that savepoint; or make a new plan with "
-    "{option.allow_ran_on:true} to duplicate its output",
+    "{option.allow_ran_on:true} to accept duplicates of this output",
 )
 JOB_HAS_NEWER_OFFSETS = refusal(
     "job-has-newer-offsets",
@@ -504,8 +504,8 @@ JOB_MAY_HAVE_RESTARTED_AFTER_PLAN = refusal(
 JOB_OVERWRITES_GROUP = refusal(
     "job-overwrites-group",
     "a job is still running; {evidence}",
-    "if this is the job that you move, {how_to_stop} first, because it overwrites the offsets of "
-    "the group; if it is a different job, omit {option.flink_rest}",
+    "if this is the job that you move, {how_to_stop} first, because the job overwrites the "
+    "group's offsets; if it is a different job, omit {option.flink_rest}",
 )
 JOB_RUNNING = refusal(
     "job-running",
@@ -531,7 +531,8 @@ KAFKA_REQUEST_FAILED = service_error(
 )
 KEPT_PARTITIONS = refusal(
     "kept-partitions",
-    "operator {operator} keeps {partitions}, whose offsets belong to the job's cluster",
+    "operator {operator} keeps {partitions}, but the offsets of these partitions belong to the "
+    "job's cluster",
     "take a savepoint while the source reads all its partitions, or start the job without the "
     "state of this source",
 )
@@ -546,8 +547,8 @@ LATER_CHANGE = refusal(
 LATEST_MARKER_OFFLINE = refusal(
     "latest-marker-offline",
     "the job has read no record, so the position is still the 'latest' marker; only a broker can "
-    "resolve it",
-    "wait until the partition has a record, and move from a later checkpoint, or choose a start "
+    "resolve this marker",
+    "wait until the partition has a record, and move from a later checkpoint; or choose a start "
     "with {option.unresolved:earliest|latest|committed|timestamp:T}",
 )
 LOCATION_AND_SINK_OVERLAP = refusal(
@@ -563,7 +564,7 @@ LOCATION_IN_USE = refusal(
 LOCATION_INSIDE_CHECKPOINT = refusal(
     "location-inside-checkpoint",
     "{directory} is inside a Flink checkpoint or savepoint ({path}), so Flink may delete it",
-    "choose a directory outside",
+    "choose a directory outside of checkpoints and savepoints",
 )
 LOCATION_NOT_A_DIRECTORY = refusal(
     "location-not-a-directory",
@@ -611,8 +612,8 @@ NEW_PARTITION = refusal(
 NO_BATCH_COMMITTED = refusal(
     "no-batch-committed",
     "the query at {location} has not committed a batch",
-    "pass the checkpoint or savepoint from which `migrate to-spark` wrote this location (a query "
-    "in Real-Time Mode then duplicates its output)",
+    "pass the checkpoint or savepoint from which `migrate to-spark` wrote this location; in "
+    "Real-Time Mode, the query then duplicates its output",
 )
 NO_BROKER = service_error(
     "no-broker",
@@ -626,14 +627,15 @@ NO_CHECKPOINT_LOCATION = input_error(
 )
 NO_COMMITTED_OFFSET = refusal(
     "no-committed-offset",
-    "the job has read no record, so the position is still the 'committed' marker, and group "
-    "{group!r} has no committed offset for it",
+    "the job has read no record, so the position is still the 'committed' marker, but group "
+    "{group!r} has no committed offset for this partition",
     "pass Flink's own group with {option.source_group:GROUP}, or choose a start with "
     "{option.unresolved:earliest|latest|committed|timestamp:T}",
 )
 NO_COMMITTED_OFFSET_TO_START_AT = refusal(
     "no-committed-offset-to-start-at",
-    "{problem}, and {option.unresolved:committed} finds no offset of {option.source_group}",
+    "{problem}, and the group in {option.source_group} has no offset for "
+    "{option.unresolved:committed}",
     "pass Flink's own group with {option.source_group:GROUP}, or choose a start with "
     "{option.unresolved:earliest|latest|committed|timestamp:T}",
 )
@@ -659,7 +661,7 @@ NO_KAFKA_SOURCE_IN_QUERY = input_error(
 )
 NO_OFFSET = refusal(
     "no-offset",
-    "there is nothing to move; no partition has an offset",
+    "no partition has an offset, so there is nothing to move",
     "choose a checkpoint that the job took after it read its first record",
 )
 NO_OFFSET_TO_WRITE = refusal(
@@ -674,9 +676,9 @@ NO_OFFSETS_IN_FILE = input_error(
 )
 NO_POSITION = refusal(
     "no-position",
-    "{reader} reads {partitions}, for which {side} has no position",
-    "to keep the positions of these partitions, use {option.partitions} to pass only the other "
-    "partitions; to choose a start, use {option.bootstrap_servers} and "
+    "{side} has no position for {partitions}, but {reader} reads these partitions",
+    "to keep the positions of these partitions, pass only the other partitions with "
+    "{option.partitions}; to choose a start, add {option.bootstrap_servers} and "
     "{option.new_partitions:earliest} or latest",
 )
 NO_QUERY_AT_LOCATION = input_error(
@@ -699,13 +701,14 @@ NO_SASL_AT_LISTENER = service_error(
 NO_SOURCE_GROUP = refusal(
     "no-source-group",
     "the job has read no record, so the position is still the 'committed' marker; only Flink's "
-    "own consumer group has its start offset",
+    "own consumer group has the start offset",
     "pass Flink's own group with {option.source_group:GROUP}, or choose a start with "
     "{option.unresolved:earliest|latest|committed|timestamp:T}",
 )
 NO_SUCH_PARTITION = refusal(
     "no-such-partition",
-    "neither the checkpoint nor the broker has {partitions:1}, which {option.partitions} names",
+    "{option.partitions} lists {partitions:1}, but neither the checkpoint nor the broker has such "
+    "partitions",
     "pass existing partitions",
 )
 NOT_A_CONSUMER_GROUP = refusal(
@@ -720,7 +723,7 @@ NOT_A_JOB_MANAGER = service_error(
 )
 NOT_AMONG_POSITIONS = refusal(
     "not-among-positions",
-    "the partition is not among the positions; the start offset of its reader cannot be determined",
+    "the positions do not contain the partition, and the start offset of its reader is unknown",
     "choose a start with {option.new_partitions:earliest} or latest",
 )
 NOT_OFFSETS = input_error(
@@ -730,9 +733,9 @@ NOT_OFFSETS = input_error(
 )
 NOT_ON_BROKER = refusal(
     "not-on-broker",
-    "{reader} reads {partitions}, which the broker does not have",
-    "use {option.bootstrap_servers} to pass the job's brokers, or {option.gone:skip} to remove "
-    "these partitions from the state",
+    "the broker does not have {partitions}, but {reader} reads these partitions",
+    "pass the job's brokers with {option.bootstrap_servers}, or remove these partitions from the "
+    "state with {option.gone:skip}",
 )
 NOT_UTF_8 = input_error(
     "not-utf-8",
@@ -746,7 +749,8 @@ NOTHING_SELECTED = refusal(
 )
 OFFSETS_NOT_COMMITTED = service_error(
     "offsets-not-committed",
-    "group {group}: {failed} of {count:offset} not committed (the first is {partition}: {reason})",
+    "group {group}: {failed} of {count:offset} could not be committed (the first is {partition}: "
+    "{reason})",
     "fix the cause, and rerun the command",
 )
 ONE_GROUP_FOR_SEVERAL_SOURCES = refusal(
@@ -757,8 +761,8 @@ ONE_GROUP_FOR_SEVERAL_SOURCES = refusal(
 )
 OPEN_TRANSACTION = refusal(
     "open-transaction",
-    "{transactions} of a KafkaSink is still open on the brokers; its output will be lost when it "
-    "times out",
+    "{transactions} of a KafkaSink is still open on the brokers; its output will be lost when the "
+    "transaction times out",
     "restore the job from here once, let it commit, and stop it with a new savepoint; or add "
     "{option.allow_in_flight:true} to accept the loss",
 )
@@ -775,7 +779,8 @@ PARTITION_DELETED_SINCE_PLAN = refusal(
 PARTITION_GONE = refusal(
     "partition-gone",
     "the broker has no such partition",
-    "pass the job's brokers with {option.bootstrap_servers}, or omit it with {option.gone:skip}",
+    "pass the job's brokers with {option.bootstrap_servers}, or omit the partition with "
+    "{option.gone:skip}",
 )
 PARTITION_NEW_SINCE_PLAN = refusal(
     "partition-new-since-plan",
@@ -789,7 +794,7 @@ PATH_IS_DIRECTORY = input_error(
 )
 PLAN_ALREADY_APPLIED = refusal(
     "plan-already-applied",
-    "the plan was already applied, because the group has all offsets of the plan",
+    "the group has all offsets of the plan, so the plan was already applied",
     "to move the group again, create a new plan with {option.plan_out}",
 )
 PLAN_FOR_OTHER_CLUSTER = refusal(
@@ -800,7 +805,7 @@ PLAN_FOR_OTHER_CLUSTER = refusal(
 )
 PLAN_OF_VERSION_1 = input_error(
     "plan-of-version-1",
-    "the plan {path} has version 1, which has no checksum; an older release wrote it",
+    "an older release wrote the plan {path} (version 1), so the plan has no checksum",
     "create a new plan with {option.plan_out}",
 )
 PLANNED_OFFSET_OUTSIDE_LOG = refusal(
@@ -816,7 +821,7 @@ PLANNED_RECORDS_DELETED = refusal(
 )
 POSITION_NOT_RESOLVED = refusal(
     "position-not-resolved",
-    "{side}: {partition} is {state}, which is not an offset",
+    "{side}: the position of {partition} is {state}, not an offset",
     "choose a side with known offsets, or omit {option.format}",
 )
 POSITION_UNKNOWN = refusal(
@@ -869,7 +874,7 @@ QUERY_METADATA_MISSING = input_error(
 )
 QUERY_PARTITIONS_MISSING = refusal(
     "query-partitions-missing",
-    "{partition}: these brokers do not have this partition, nor any other partition that the "
+    "{partition}: these brokers have neither this partition nor any other partition that the "
     "query reads",
     "pass the brokers that the query reads with {option.bootstrap_servers}",
 )
@@ -881,15 +886,14 @@ QUERY_START_UNKNOWN = input_error(
 )
 READ_DENIED = service_error(
     "read-denied",
-    "access to the records of topic {topic} is denied, but `migrate` has to compare them",
+    "`migrate` has to compare the records of topic {topic}, but access to them is denied",
     "grant this user READ on topic {topic}",
 )
 READER_CLUSTER_UNKNOWN = refusal(
     "reader-cluster-unknown",
-    "operator {operator} may not be the reader of {partitions}, because it or operator {others} "
-    "does not identify its Kafka cluster",
-    "use {option.source} to choose a source, and {option.partitions} to choose the partitions "
-    "that it reads",
+    "migrate cannot determine whether operator {operator} reads {partitions}, because the state "
+    "of operator {operator} or {others} does not identify the Kafka cluster",
+    "choose a source with {option.source}, and its partitions with {option.partitions}",
 )
 READER_KEPT_RUNNING = refusal(
     "reader-kept-running",
@@ -899,17 +903,15 @@ READER_KEPT_RUNNING = refusal(
 )
 READER_UNKNOWN = refusal(
     "reader-unknown",
-    "none of {count} sources is certain to read {partition}, because they read other partitions "
-    "of its topic",
-    "use {option.source} to choose a source, and {option.partitions} to choose the partitions "
-    "that it reads",
+    "{count} sources read other partitions of the topic, so migrate cannot determine which source "
+    "reads {partition}",
+    "choose a source with {option.source}, and its partitions with {option.partitions}",
 )
 READERS_OVERLAP = refusal(
     "readers-overlap",
-    "operator {operator} may not be the reader of {partitions}, because its partitions of the "
-    "topic overlap with those of operator {others}",
-    "use {option.source} to choose a source, and {option.partitions} to choose the partitions "
-    "that it reads",
+    "migrate cannot determine whether operator {operator} reads {partitions}, because operator "
+    "{others} reads some of the same partitions of the topic",
+    "choose a source with {option.source}, and its partitions with {option.partitions}",
 )
 RECORDS_TIMEOUT = service_error(
     "records-timeout",
@@ -941,34 +943,34 @@ SAVEPOINT_AGED = refusal(
     "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
     "output of the job will be duplicated",
     "add {option.flink_rest:URL} (Flink's JobManager) or {option.source_group:G} (the job's "
-    "group), or add {option.allow_ran_on:true} if the job was not restarted",
+    "group); or, if the job was not restarted, add {option.allow_ran_on:true}",
 )
 SAVEPOINT_AGED_AFTER_PLAN = refusal(
     "savepoint-aged-after-plan",
     "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
     "output of the job will be duplicated",
     "add {option.flink_rest:URL} (Flink's JobManager), or make a new plan with "
-    "{option.source_group:G} (the job's group), or with {option.allow_ran_on:true} if the job was "
-    "not restarted",
+    "{option.source_group:G} (the job's group); or, if the job was not restarted, make a new plan "
+    "with {option.allow_ran_on:true}",
 )
 SAVEPOINT_AGED_NOT_IN_FLINK = refusal(
     "savepoint-aged-not-in-flink",
     "this savepoint was written {days:day} ago, and the JobManager does not show whether the job "
-    "was restarted from it; if it was, the later output of the job will be duplicated",
-    "add {option.source_group:G} (the job's group), or add {option.allow_ran_on:true} if the job "
-    "was not restarted",
+    "was restarted from it; if the job was restarted, its later output will be duplicated",
+    "add {option.source_group:G} (the job's group); or, if the job was not restarted, add "
+    "{option.allow_ran_on:true}",
 )
 SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN = refusal(
     "savepoint-aged-not-in-flink-after-plan",
     "this savepoint was written {days:day} ago, and the JobManager does not show whether the job "
-    "was restarted from it; if it was, the later output of the job will be duplicated",
-    "make a new plan with {option.source_group:G} (the job's group), or with "
-    "{option.allow_ran_on:true} if the job was not restarted",
+    "was restarted from it; if the job was restarted, its later output will be duplicated",
+    "make a new plan with {option.source_group:G} (the job's group); or, if the job was not "
+    "restarted, make a new plan with {option.allow_ran_on:true}",
 )
 SEED_IN_USE = refusal(
     "seed-in-use",
-    "{directory} contains more than a seed, because a query has already started from it",
-    "stop the query, and remove the directory yourself if you no longer need the query's progress",
+    "{directory} contains more than a seed, so a query has already started from this directory",
+    "stop the query; if you no longer need its progress, remove the directory yourself",
 )
 SEVERAL_CLUSTERS = refusal(
     "several-clusters",
@@ -993,13 +995,13 @@ SHOWN_FILE_MISSING = input_error(
 )
 SHOWN_FILE_UNKNOWN = input_error(
     "shown-file-unknown",
-    "{name}: not a plan ({option.plan_out}), a rollback file (commit-group with "
+    "{name} is not a plan ({option.plan_out}), a rollback file (commit-group with "
     "{option.execute:true}), or the checkpoint location of a Spark query",
     "use `migrate inspect` for Flink checkpoints",
 )
 SHOWN_FILE_UNREADABLE = input_error(
     "shown-file-unreadable",
-    "{path}: cannot be read: {reason}",
+    "{path} cannot be read: {reason}",
     "check the permissions of the file",
 )
 SIDE_IN_SEVERAL_CLUSTERS = refusal(
@@ -1067,25 +1069,25 @@ SOURCES_AT_DIFFERENT_POSITIONS = refusal(
 SPARK_FAILED = service_error(
     "spark-failed",
     "Spark failed: {failure}",
-    "fix the reported problem, and run the command again",
+    "fix the reported problem, and rerun the command",
 )
 SPARK_NOT_STARTED = service_error(
     "spark-not-started",
     "Spark did not start: {failure}",
-    "check the Spark settings and the cluster, and run the command again",
+    "check the Spark settings and the cluster, and rerun the command",
 )
 SPARK_SOURCES_TWO_CLUSTERS = refusal(
     "spark-sources-two-clusters",
     "{sources} sources read topic {topic} ({readers}), and their state does not identify their "
     "Kafka cluster; if the clusters differ, these are different topics with the same name",
-    "if they read the same Kafka cluster, add {option.one_cluster:true}; otherwise, omit "
+    "if the sources read the same Kafka cluster, add {option.one_cluster:true}; otherwise, omit "
     "{option.bootstrap_servers}, so that each Spark source starts at its own positions without a "
     "check",
 )
 START_DEPENDS_ON_JOB = refusal(
     "start-depends-on-job",
-    "the partition is not in the checkpoint; Flink's start offset depends on the job's starting "
-    "policy, and the state does not contain this policy",
+    "the partition is not in the checkpoint; the job's starting policy determines the start "
+    "offset, but the state does not contain this policy",
     "choose a start with {option.new_partitions:earliest} or latest",
 )
 STARTS_DIFFER_BETWEEN_SOURCES = refusal(
@@ -1124,18 +1126,19 @@ TLS_VERIFICATION_FAILED = service_error(
 TOO_MANY_OFFSETS = input_error(
     "too-many-offsets",
     "the file {path} contains more than {limit} offsets",
-    "split it by topic",
+    "split the file by topic",
 )
 TOPIC_GONE = refusal(
     "topic-gone",
     "the broker has no such topic{alike:did you mean}",
-    "pass the job's brokers with {option.bootstrap_servers}, or omit it with {option.gone:skip}",
+    "pass the job's brokers with {option.bootstrap_servers}, or omit the topic with "
+    "{option.gone:skip}",
 )
 TOPIC_NAME_TAKEN = refusal(
     "topic-name-taken",
-    "the checkpoint already has a topic {new}, to which {option.topic_map:{old}={new}} renames a "
-    "topic",
-    "rename that topic too, or omit it with {option.partitions}",
+    "{option.topic_map:{old}={new}} renames topic {old}, but the checkpoint already has a topic "
+    "{new}",
+    "rename topic {new} too, or omit it with {option.partitions}",
 )
 TOPIC_NOT_ASSIGNED = refusal(
     "topic-not-assigned",
@@ -1154,7 +1157,7 @@ TOPICS_LEFT_OUT = refusal(
     "{side} has positions of topics {topics}, but {reader} reads these topics; after the move "
     "nothing would read the records, or a source that finds topics by a pattern would read them "
     "from the start",
-    "pass that pattern with {option.topic_pattern}, or name the partitions that move with "
+    "pass that pattern with {option.topic_pattern}, or list the partitions that move with "
     "{option.partitions}",
 )
 TRANSACTION_LOG_DENIED = service_error(
@@ -1176,9 +1179,9 @@ UNCOMMITTED_BATCH_BEHIND = input_error(
 )
 UNCOMMITTED_BATCH_WITHOUT_PARTITION = input_error(
     "uncommitted-batch-without-partition",
-    "in {location}, the uncommitted batch {batch} lacks {partition}, but the committed batch "
-    "{committed} ends at offset {committed_offset} of it; a repartitioning of the query's state "
-    "is unfinished, or the topic was recreated",
+    "in {location}, the uncommitted batch {batch} lacks {partition}, but in the committed batch "
+    "{committed}, it ends at offset {committed_offset}; a repartitioning of the query's state is "
+    "unfinished, or the topic was recreated",
     "let the repartitioning finish first",
 )
 URI_NOT_SUPPORTED = input_error(

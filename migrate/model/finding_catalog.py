@@ -10,15 +10,15 @@ from migrate.model.finding import Code
 from migrate.model.message import finding
 
 _BEAM_RECORDS = "an Apache Beam pipeline stores {records:record} here that "
-_COMMITTED_IF_FINISHED = "the stop committed that output if Flink shows the job as FINISHED"
+_COMMITTED_IF_FINISHED = "if Flink shows the job as FINISHED, the stop committed that output"
 _DRAIN = (
-    "stop the job with --drain, which waits for the responses (if the job has ended, restore it "
-    "from this checkpoint first)"
+    "stop the job with --drain, so that it waits for the responses; if the job has ended, first "
+    "restore it from this checkpoint"
 )
 _HIDDEN = "records in unfinished files stay hidden (.inprogress) after a move"
 _LOST = (
-    "if the job is still running, a stop-with-savepoint commits that output; otherwise it is lost "
-    "unless the job is restored from this checkpoint"
+    "if the job is still running, a stop-with-savepoint commits that output; otherwise, the "
+    "output is lost unless the job is restored from this checkpoint"
 )
 _MAY_BE_OPEN = f"a file sink may have an unfinished file; {_HIDDEN}"
 _MAY_DROP = (
@@ -33,7 +33,7 @@ _PENDING_TRANSACTIONS = (
     "a KafkaSink has {transactions:transaction} to commit (transactional id prefix {prefixes!r})"
 )
 _PENDING_UNREADABLE = "a sink may have output to commit, but its state cannot be read ({reason})"
-_RESTORED = "the restored job commits this output, unless the brokers abort it first"
+_RESTORED = "the restored job commits this output, unless the brokers abort its transactions first"
 _STALE = (
     "the FlinkKafkaConsumer's positions are from the previous checkpoint, so the job's output "
     "between that checkpoint and the stop would be duplicated"
@@ -64,8 +64,8 @@ ASYNC_JOIN_UNCOUNTED = finding(
 )
 ASYNC_JOIN_UNREADABLE = finding(
     Code.IN_FLIGHT_RECORDS,
-    "its keyed state may contain records waiting for responses (an async join), but it cannot be "
-    "read ({reason}); a move loses such records",
+    "its keyed state may contain records waiting for responses (an async join), but this state "
+    "cannot be read ({reason}); a move loses such records",
     _DRAIN,
 )
 ASYNC_RECORDS = finding(
@@ -94,8 +94,8 @@ BEAM_FUNCTION = finding(
 BEAM_PUSHED_BACK_RECORDS = finding(
     Code.IN_FLIGHT_RECORDS,
     _BEAM_RECORDS + "are waiting for side inputs; a move loses them",
-    "take a new checkpoint once their side inputs are ready (--finishBundleBeforeCheckpointing "
-    "does not release them)",
+    "take a new checkpoint once the side inputs of these records are ready "
+    "(--finishBundleBeforeCheckpointing does not release them)",
 )
 BEAM_STABLE_INPUT_RECORDS = finding(
     Code.IN_FLIGHT_RECORDS,
@@ -140,8 +140,8 @@ HIGHER_NUMBER_IS_EARLIER = finding(
 )
 HYBRID_SOURCE = finding(
     Code.HYBRID_SOURCE,
-    "it is a HybridSource at source {number} in its list, a Kafka source; the state does not "
-    "contain later sources of the list",
+    "it is a HybridSource at source {number} in its list; this source is a Kafka source, and the "
+    "state does not contain the later sources",
 )
 HYBRID_SOURCE_DAMAGED = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
@@ -345,7 +345,7 @@ STATE_OF_OPERATORS_NOT_MOVED = finding(
 TRANSACTIONS_ABORTED = finding(
     Code.PENDING_TRANSACTIONS,
     "{transactions} of a KafkaSink was aborted on the brokers; its output is lost, and a start "
-    "from here does not reprocess the records behind it",
+    "from here does not reprocess the records that produced it",
 )
 TRANSACTIONS_NOT_QUERIED = finding(
     Code.PENDING_TRANSACTIONS,
@@ -358,8 +358,8 @@ TRANSACTIONS_NOT_REPORTED = finding(
 )
 TRANSACTIONS_OPEN = finding(
     Code.PENDING_TRANSACTIONS,
-    "{transactions} of a KafkaSink is still open on the brokers; its output will be lost when it "
-    "times out",
+    "{transactions} of a KafkaSink is still open on the brokers; its output will be lost when the "
+    "transaction times out",
 )
 TRANSACTIONS_UNKNOWN = finding(
     Code.PENDING_TRANSACTIONS,
@@ -367,8 +367,8 @@ TRANSACTIONS_UNKNOWN = finding(
 )
 UNALIGNED_RECORDS = finding(
     Code.IN_FLIGHT_RECORDS,
-    "{bytes} bytes of records in its channels are not yet processed (an unaligned checkpoint); a "
-    "move loses them",
+    "its channels contain {bytes} bytes of records that are not yet processed (an "
+    "unaligned checkpoint); a move loses them",
     "take an aligned checkpoint, or use stop-with-savepoint",
 )
 UNCOMMITTED_BATCH = finding(
@@ -378,8 +378,8 @@ UNCOMMITTED_BATCH = finding(
 )
 UNDISCOVERED_TOPICS = finding(
     Code.UNDISCOVERED_TOPICS,
-    "the state contains no partition of {count:topic} of its streams (the first is {topic}); the "
-    "job had not discovered these topics, and they are not moved",
+    "for {count:topic} of its streams (the first is {topic}), the state contains no partition; "
+    "the job had not discovered these topics, and they are not moved",
 )
 UNRESOLVED_POSITIONS = finding(
     Code.UNRESOLVED_POSITIONS,

@@ -26,8 +26,8 @@ AGE_UNKNOWN = warning(
 ALL_MAYBE_RECREATED = warning(
     "maybe-recreated",
     "{count:partition} may belong to a recreated topic or to a different cluster (the first is "
-    "{partition}); all partitions are affected, so this is probably a different cluster, where "
-    "these offsets would lose or duplicate records",
+    "{partition}); all partitions are affected, so this is probably a different cluster; these "
+    "offsets would lose or duplicate records there",
     "check that {option.bootstrap_servers} specifies the job's brokers",
 )
 BATCHES_DELETED = warning(
@@ -72,9 +72,9 @@ GROUP_REWOUND = warning(
 )
 HISTORY_NOT_COMPARABLE = warning(
     "history-sampled",
-    "{partitions}: up to {records:record was|records were} not compared; a mirror may have dropped "
-    "or moved these records, or another client may have written them; they cannot be compared, "
-    "because the job's log has lost records, or the topic is compacted",
+    "{partitions}: up to {records:record} could not be compared, because the job's log has lost "
+    "records, or the topic is compacted; a mirror may have dropped or moved these records, or "
+    "another client may have written them",
 )
 HISTORY_SAMPLED = warning(
     "history-sampled",
@@ -200,8 +200,8 @@ OLD_SAVEPOINT_UNCHECKED = warning(
 )
 ONE_CLUSTER = warning(
     "one-cluster",
-    "{option.one_cluster:true}: {readers} are assumed to read topic {topic} of the same Kafka "
-    "cluster; their state does not identify the cluster",
+    "{option.one_cluster:true}: migrate assumes that {readers} read topic {topic} of the same "
+    "Kafka cluster, because their state does not identify the cluster",
 )
 OTHER_BROKERS = warning(
     "other-brokers",
@@ -239,8 +239,8 @@ PARTITION_REWOUND_UNDER_STATE = warning(
 )
 PARTITION_STAYS = warning(
     "partition-stays",
-    "{partition} stays with operator {holders}, and is not added to {operator}, which reads other "
-    "partitions of the topic",
+    "{partition} stays with operator {holders}; operator {operator} reads other partitions of the "
+    "topic, and {partition} is not added to it",
 )
 PATTERN_UNMATCHED = warning(
     "pattern-unmatched",
@@ -262,8 +262,8 @@ POSITION_SET_UNDER_STATE = warning(
 )
 QUERY_MAY_RUN = warning(
     "query-may-run",
-    "cannot determine whether the query is still running; if it is, the records that it reads from "
-    "now on will be duplicated",
+    "cannot determine whether the query is still running; if the query is running, the records "
+    "that it reads from now on will be duplicated",
     "stop the query before the move",
 )
 REMAINING_FILES = warning(
@@ -279,9 +279,9 @@ RENAMED_TOPIC = warning(
 )
 SINK_HIDES_FILES_OF_COPY = warning(
     "sink-hides-files",
-    "{sink} has no batch of the query; if the query writes files (without foreachBatch), Spark "
-    "cannot read this directory, and the query fails when it compacts _spark_metadata, because "
-    "batches 0 to {batch} are missing",
+    "{sink} has no batch of the query, so batches 0 to {batch} are missing; if the query writes "
+    "files (without foreachBatch), Spark cannot read this directory, and the query fails when it "
+    "compacts _spark_metadata",
     "pass the query's own sink, or copy its _spark_metadata before the start",
 )
 SINK_HIDES_FILES_OF_JOB = warning(
@@ -319,17 +319,17 @@ SOURCE_GROUP_EMPTY = warning(
 )
 STALE_POSITION_CHANGED = warning(
     "position-changed",
-    "{partition} {verb} from {current} to {next_offset}, and the job may have processed records "
+    "{partition} {verb} from {current} to {next_offset}; the job may have processed records "
     "beyond {current}, so migrate cannot determine how many records Flink reprocesses or skips",
 )
 STALE_POSITION_CHANGED_UNDER_STATE = warning(
     "position-changed",
-    "{partition} {verb} from {current} to {next_offset}, and the job may have processed records "
+    "{partition} {verb} from {current} to {next_offset}; the job may have processed records "
     "beyond {current}, so migrate cannot determine how many records are double-counted or missing",
 )
 UNFINISHED_SEED = warning(
     "remaining-files",
-    "{location} may contain an unfinished seed, on which Spark fails",
+    "{location} may contain an unfinished seed, and Spark fails on an unfinished seed",
     "remove the directory",
 )
 UNLISTED_PARTITION = warning(

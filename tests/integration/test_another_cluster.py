@@ -916,10 +916,11 @@ def test_plan_with_offset_of_wrong_record_is_refused(
     edit_and_seal_plan(plan, later)
     refused = migrate("to-spark", "--plan", plan, *clusters)
     assert refused.code == 4
-    assert "is at 17 in the target's cluster, but the plan has 18" in refused.stderr
+    assert "is at 17 in the target's cluster, but the plan starts at 18" in refused.stderr
     wrong = migrate(*verify)
     assert (
-        wrong.code == 5 and "is at 17 in the target's cluster, but the plan has 18" in wrong.stderr
+        wrong.code == 5
+        and "is at 17 in the target's cluster, but the plan starts at 18" in wrong.stderr
     )
 
 

@@ -614,7 +614,7 @@ def test_comparison_of_two_clusters_needs_read_and_leaks_no_password(permitted: 
     command = ("to-spark", chk, "--to-kafka-config", there, "--topic-map", f"{first}={second}")
     permitted.allow(AclOperation.DESCRIBE, topics=2)
     said = permitted.run(*command, code=6)
-    assert ("is denied, but `migrate` has to compare them; grant this user READ on topic") in said
+    assert ("but access to them is denied; grant this user READ on topic") in said
     permitted.allow(AclOperation.READ, topics=2)
     assert "1 matched" in permitted.run(*command, code=0)
     wrong = there.read_text(encoding="utf-8").replace(PLAIN_PASSWORD, "not-the-password")

@@ -311,7 +311,7 @@ def test_group_without_offset_for_partition_requires_start_policy(
     broker.commit(group, {(topic, 0): 3, (topic, 1): 9})
     refused = _side(broker, f"group:{group}")
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"{topic}-2: unresolved: the partition is not among the positions" in refused.stderr
+    assert f"{topic}-2: unresolved: the positions do not contain the partition" in refused.stderr
     chosen = _side(broker, f"group:{group}", "--new-partitions", "earliest")
     assert _offsets(chosen, topic) == {0: 3, 1: 9, 2: 0}
 

@@ -211,7 +211,7 @@ def test_in_flight_records_require_allow_in_flight(
     chk = _golden(version, "unaligned")
     refused = _golden_to_spark(chk, broker, names, ("orders", "payments"))
     assert (refused.code, refused.stdout) == (4, "")
-    assert "bytes of records in its channels are not yet processed" in refused.stderr
+    assert "bytes of records that are not yet processed" in refused.stderr
     allowed = _golden_to_spark(chk, broker, names, ("orders", "payments"), "--allow-in-flight")
     assert "[in-flight-records]" in allowed.stderr
     assert _offsets(allowed)[names["orders"]]["1"] == 80  # its end, while most was not emitted

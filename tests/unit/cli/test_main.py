@@ -453,7 +453,7 @@ def test_inspect_list_of_missing_path_exits_3(path: str) -> None:
 def test_pending_transactions_are_warning_even_after_stop() -> None:
     for name, way_out in (
         ("2.2/retained", "is restored from this checkpoint"),
-        ("2.2/stop", "the stop committed that output if Flink shows the job as FINISHED"),
+        ("2.2/stop", "if Flink shows the job as FINISHED, the stop committed that output"),
     ):
         report = json.loads(migrate("inspect", golden(name), "--format", "json").stdout)
         (found,) = [f for f in report["findings"] if f["code"] == "pending-transactions"]

@@ -135,5 +135,5 @@ def test_show_of_unsupported_path_is_refused(kind: str, chk: Path, tmp_path: Pat
         path.write_text("[1]" if kind == "json" else "offset")
     shown = migrate("show", path)
     assert (shown.code, shown.stdout) == (3, "")
-    said = "no such file or directory" if kind == "missing" else "not a plan"
-    assert shown.stderr.startswith(f"migrate: {path}: {said}")
+    said = ": no such file or directory" if kind == "missing" else " is not a plan"
+    assert shown.stderr.startswith(f"migrate: {path}{said}")

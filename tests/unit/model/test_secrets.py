@@ -208,7 +208,7 @@ def test_refusal_of_credentials_in_url_has_remedy(here: Path) -> None:
         read = migrate("diff", "chk-7", checkpoint)
         assert read.code == 3
         assert "s3://…@bucket/" in read.stderr
-        assert "credentials in a URL are refused" in read.stderr
+        assert "migrate refuses credentials in a URL" in read.stderr
 
 
 # -- what others say -------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def test_streams_of_shared_topic_require_one_cluster_option_with_broker(
     )
     assert "--source" not in refused.stderr
     assert (
-        "if they read the same Kafka cluster, add --one-cluster; otherwise, omit "
+        "if the sources read the same Kafka cluster, add --one-cluster; otherwise, omit "
         "--bootstrap-servers, so that" in refused.stderr
     )
     assert to_spark(chk, *arguments, "--one-cluster").code == 0

@@ -450,12 +450,12 @@ def test_right_side_is_exported_in_format_of_other_programs(tmp_path: Path, form
     side.write_text('{"a":{"0":-1}}')
     refused = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "a-0 is latest, which is not an offset; " in refused.stderr
+    assert "the position of a-0 is latest, not an offset; " in refused.stderr
     side.write_text('{"a":{"0":-2}}')
     refused = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
     assert (
-        "a-0 is earliest, which is not an offset; add --bootstrap-servers HOST:PORT to resolve it"
-        in refused.stderr
+        "the position of a-0 is earliest, not an offset; to resolve the position, add "
+        "--bootstrap-servers HOST:PORT" in refused.stderr
     )
 
 

@@ -184,7 +184,7 @@ def test_missing_partition_of_discovered_topic_is_refused(tmp_path: Path) -> Non
     policies = Policies(topic_pattern=topic_pattern("t-.*"), partitions=named)
     plan = _plan(tmp_path, {"t-new": _TAKEN}, policies)
     assert [refusal.what for refusal in plan.refusals] == [
-        f"neither the checkpoint nor the broker has {name}, which partitions names"
+        f"partitions lists {name}, but neither the checkpoint nor the broker has such partitions"
         for name in ("t-new-3", "t-none-0")
     ]
 

@@ -285,8 +285,8 @@ def test_agreeing_sources_with_unnamed_clusters_require_one_cluster_option() -> 
     ]
     assert _refused(sources, _ONE) == []
     assert list(one_cluster_warnings(shared_topics(sources), _ONE)) == [
-        f"one_cluster=True: operators {_A}, {_B} are assumed to read topic t of the same Kafka "
-        "cluster; their state does not identify the cluster [one-cluster]"
+        f"one_cluster=True: migrate assumes that operators {_A}, {_B} read topic t of the same "
+        "Kafka cluster, because their state does not identify the cluster [one-cluster]"
     ]
     assert list(one_cluster_warnings(shared_topics(sources), Policies())) == []
 
@@ -304,8 +304,8 @@ def test_agreeing_sources_with_unnamed_clusters_require_one_cluster_option() -> 
 def test_renaming_topic_to_moved_topic_is_refused(topic_map: dict[str, str], told: bool) -> None:
     assert _texts(obstacles.name_collision_refusals({"t", "u"}, topic_map)) == (
         [
-            "the checkpoint already has a topic u, to which topic_map={'t': 'u'} renames a topic; "
-            "rename that topic too, or omit it with partitions"
+            "topic_map={'t': 'u'} renames topic t, but the checkpoint already has a topic u; "
+            "rename topic u too, or omit it with partitions"
         ]
         if told
         else []

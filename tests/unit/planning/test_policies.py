@@ -210,7 +210,9 @@ def test_out_of_range_choice_counts_losses_from_actual_start(
 
 def test_unresolved_committed_without_commit_is_refused(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [LATEST], [(10, 30)], Policies(unresolved=Unresolved.COMMITTED))
-    assert 'unresolved="committed" finds no offset of source_group' in str(plan.refusals[0])
+    assert 'the group in source_group has no offset for unresolved="committed"' in str(
+        plan.refusals[0]
+    )
 
 
 @pytest.mark.parametrize(("since", "suspect"), [(None, False), (0, True), (40, True), (95, False)])
@@ -312,8 +314,9 @@ def test_requested_partition_missing_everywhere_is_refused(tmp_path: Path) -> No
     logs = {n: LogRange(0, 9) for n in range(2)}
     plan = make_plan(extraction, extraction.sources, ClusterSnapshot({"new": logs}), policies)
     assert [str(refusal).partition(";")[0] for refusal in plan.refusals] == [
-        "neither the checkpoint nor the broker has new-7 and 1 more, which partitions names",
-        "neither the checkpoint nor the broker has other-3, which partitions names",
+        "partitions lists new-7 and 1 more, but neither the checkpoint nor the broker has such "
+        "partitions",
+        "partitions lists other-3, but neither the checkpoint nor the broker has such partitions",
     ]
 
 

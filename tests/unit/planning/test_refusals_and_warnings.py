@@ -119,8 +119,8 @@ def test_requested_partitions_missing_everywhere_are_refused(missing: set[int], 
     policies = Policies(partitions={"t": frozenset({0, 1} | missing), "u": frozenset({0})})
     (told,) = messages.missing_partition_refusals([_source(0, 1)], there, policies)
     assert str(told) == (
-        f"neither the checkpoint nor the broker has t-7{more}, which partitions names; pass "
-        "existing partitions"
+        f"partitions lists t-7{more}, but neither the checkpoint nor the broker has such "
+        "partitions; pass existing partitions"
     )
     assert not list(messages.missing_partition_refusals([_source(0, 1)], there, Policies()))
     assert not list(messages.missing_partition_refusals([_source(0, 1)], [], policies))
@@ -205,9 +205,9 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
     ]
     assert _warned(_planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)) == [
         "2 partitions may belong to a recreated topic or to a different cluster (the first is "
-        "t-1); all partitions are affected, so this is probably a different cluster, where these "
-        "offsets would lose or duplicate records; check that bootstrap_servers specifies the job's "
-        "brokers [maybe-recreated]"
+        "t-1); all partitions are affected, so this is probably a different cluster; these "
+        "offsets would lose or duplicate records there; check that bootstrap_servers specifies the "
+        "job's brokers [maybe-recreated]"
     ]
     assert _warned(
         _planned(0, 5), _planned(1, 6, older_offsets=1), _planned(2, 6, older_offsets=9)

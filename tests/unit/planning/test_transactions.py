@@ -210,7 +210,7 @@ def test_restored_job_commits_open_transaction(
     assert refusals == []
     (warning,) = told
     assert "2 transactions to commit" in warning
-    assert "unless the brokers abort it first" in warning
+    assert "unless the brokers abort its transactions first" in warning
 
 
 def test_restored_job_commits_pending_files(tmp_path: Path) -> None:

@@ -313,7 +313,10 @@ def test_non_kafka_beam_source_is_refused_by_class_name(tmp_path: Path) -> None:
     ("name", "way"),
     [
         ("bundle-buffer-tag", "run the pipeline with --finishBundleBeforeCheckpointing"),
-        ("pushed-back-elements", "take a new checkpoint once their side inputs are ready"),
+        (
+            "pushed-back-elements",
+            "take a new checkpoint once the side inputs of these records are ready",
+        ),
         ("stable-input-buffer0", "take a new checkpoint after a checkpoint interval without input"),
         ("stable-input-buffer1", "take a new checkpoint after a checkpoint interval without input"),
     ],

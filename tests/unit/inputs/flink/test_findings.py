@@ -122,7 +122,7 @@ def _left_behind(held: str) -> _Told:
                 (
                     Code.IN_FLIGHT_RECORDS,
                     _BLOCKER,
-                    "6 bytes of records in its channels are not yet processed",
+                    "its channels contain 6 bytes of records that are not yet processed",
                 )
             ],
         ),
@@ -194,11 +194,11 @@ def test_unreadable_source_is_reported_by_kind(names: list[str], partly: bool, t
 _HIDDEN = "records in unfinished files stay hidden (.inprogress)"
 _ROWS = f"a file sink may have an unfinished file; {_HIDDEN}"
 _LOST = (
-    "if the job is still running, a stop-with-savepoint commits that output; otherwise it is lost "
-    "unless the job is restored from this checkpoint"
+    "if the job is still running, a stop-with-savepoint commits that output; otherwise, the "
+    "output is lost unless the job is restored from this checkpoint"
 )
 _AFTER_A_STOP = "the savepoint does not show whether the stop committed that output"
-_IF_FINISHED = "the stop committed that output if Flink shows the job as FINISHED"
+_IF_FINISHED = "if Flink shows the job as FINISHED, the stop committed that output"
 _WRITER = ["writer_raw_states"]
 
 
@@ -475,8 +475,8 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE,
                     _NOTE,
-                    "it is a HybridSource at source 2 in its list, a Kafka source; the state "
-                    "does not contain later sources of the list",
+                    "it is a HybridSource at source 2 in its list; this source is a Kafka source, "
+                    "and the state does not contain the later sources",
                 )
             ],
         ),
@@ -534,7 +534,7 @@ def test_dynamic_source_reports_undiscovered_topics_and_retained_clusters() -> N
             (
                 Code.UNDISCOVERED_TOPICS,
                 _WARNING,
-                "the state contains no partition of 2 topics of its streams (the first is u on ",
+                "for 2 topics of its streams (the first is u on ",
             ),
             (
                 Code.RETAINED_CLUSTERS,

@@ -104,7 +104,7 @@ def test_active_group_is_refused_unless_offsets_are_equal() -> None:
 
 def test_group_changed_since_planning_is_refused() -> None:
     (refusal,) = pending_commit(_at(a0=5), _group(_at(a0=1)), _group(_at(a0=2))).refusals
-    assert "the first is a-0: 1 then, 2 now" in refusal
+    assert "the first is a-0: from 1 to 2" in refusal
 
 
 def test_active_and_changed_group_has_two_refusals() -> None:
@@ -155,20 +155,19 @@ def test_rollback_of_streams_group_is_not_refused() -> None:
         (
             _at(a0=1, b0=2),
             _at(a0=1, b0=3),
-            "1 offset of group g changed after the group was read (the first is b-0: 2 then, 3 "
-            "now)",
+            "1 offset of group g changed after the group was read (the first is b-0: from 2 to 3)",
         ),
         (
             _at(a0=1),
             NOTHING,
-            "1 offset of group g changed after the group was read (the first is a-0: 1 then, "
-            "none now)",
+            "1 offset of group g changed after the group was read (the first is a-0: from 1 "
+            "to none)",
         ),
         (
             NOTHING,
             _at(a1=1, a0=0),
-            "2 offsets of group g changed after the group was read (the first is a-0: none then, "
-            "0 now)",
+            "2 offsets of group g changed after the group was read (the first is a-0: from none "
+            "to 0)",
         ),
         # The same offset by another committer.
         (

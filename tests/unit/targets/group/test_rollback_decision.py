@@ -250,7 +250,7 @@ def test_group_changed_after_preview_is_refused_even_with_force() -> None:
     seen, found = (_restoration(file, _group(_at(a0=5, b0=b))) for b in (2, 3))
     for force in (False, True):
         (refusal,) = rollback_refusals(seen, found, force=force)
-        assert "the first is b-0: 2 then, 3 now" in refusal
+        assert "the first is b-0: from 2 to 3" in refusal
 
 
 def test_force_overrides_doubts_but_no_refusals() -> None:
