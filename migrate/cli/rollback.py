@@ -66,7 +66,7 @@ def rollback(
     change = calls.rollback(file, force=force, rollback_file=new_file, **with_environment(kafka))
     group = change.preview.file.group
     if not (change.refusals or change.partitions):
-        log.info(f"nothing to do: group {group} has its offsets from before the change")
+        log.info(f"nothing to do: group {group} already has the offsets from before the change")
         return
     if (execute or change.refusals) and sys.stderr is not None:
         table = restoration_table(change.partitions, sys.stderr, wide=wide)
@@ -83,7 +83,7 @@ def rollback(
     )
     if outcome.rollback_path is not None:
         back = next_step.command("rollback", outcome.rollback_path, kafka=kafka)
-        log.info(f"to preview the undo of this rollback: {back}")
+        log.info(f"to preview undoing this rollback: {back}")
 
 
 def _would_change(partitions: Sequence[RestoredOffset]) -> str:

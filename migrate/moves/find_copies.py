@@ -87,7 +87,7 @@ def translate_positions(
             remaining = {p: at for p, at in positions.items() if _may_settle(results[p])}
             if not remaining or time.monotonic() > deadline:
                 return results
-            log.info(f"waiting for the mirror: {counted(len(remaining), 'partition')} not complete")
+            log.info(f"waiting for the mirror to complete {counted(len(remaining), 'partition')}")
             time.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
 
 
@@ -302,4 +302,4 @@ class _Progress:
         self._records += records
         if time.monotonic() - self._logged_at > INTERVAL:
             self._logged_at = time.monotonic()
-            log.info(f"comparing: {self._records:,} records of both clusters read so far")
+            log.info(f"comparing: read {self._records:,} records of both clusters so far")

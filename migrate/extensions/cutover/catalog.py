@@ -60,14 +60,14 @@ CUT_OVER_ACTIVE = refusal(
 FINAL_SAVEPOINT_UNKNOWN = stop(
     "final-savepoint-unknown",
     "job {job_id} ({job}) is {state} in Flink, but Flink reports none of the savepoints in "
-    "{folder} as its final savepoint ({savepoints})",
+    "{folder} as the job's final savepoint ({savepoints})",
     "if the job is not running, start it from its newest checkpoint or from one of these "
     "savepoints; then set record to a new folder, and rerun the command",
 )
 FIRST_BATCH_NOT_COMMITTED = stop(
     "first-batch-not-committed",
-    "batch {batch} has started, but was not committed within {limit} (timeouts.first-batch); it "
-    "may have written records, and a restarted query would rerun it",
+    "batch {batch} has started, but was not committed within {limit} (timeouts.first-batch); the "
+    "batch may have written records, and a restarted query would rerun the batch",
     "rerun the command to wait longer",
 )
 FOLDER_IS_FILE = refusal(
@@ -110,7 +110,7 @@ JOB_ENDED_WITH_OTHER_SAVEPOINT = stop(
 )
 JOB_NAME_UNKNOWN = refusal(
     "job-name-unknown",
-    "Flink has no job {job}, which flink.job specifies; running jobs: {running}",
+    "flink.job specifies job {job}, but Flink has no such job; running jobs: {running}",
     "set flink.job to the name or the ID of a running job",
 )
 JOB_NOT_FINISHED = stop(
@@ -195,7 +195,7 @@ NO_FINAL_SAVEPOINT = stop(
 )
 NO_JOB_RUNNING = refusal(
     "no-job-running",
-    "Flink has no job {job}, which flink.job specifies, and no job is running",
+    "flink.job specifies job {job}, but Flink has no such job, and no job is running",
     "start the job, or set flink.savepoint to its last savepoint",
 )
 NO_MEMBER_SEEN = stop(
@@ -263,7 +263,7 @@ PRIMED_LOCATION_IN_USE = refusal(
 PRIMED_LOCATION_REMOTE = refusal(
     "primed-location-remote",
     "migrate cannot remove {location}, because it is a primed location in an object store",
-    "remove it yourself, and rerun the command",
+    "remove the location yourself, and rerun the command",
 )
 PRIMED_SEED_DIFFERS = refusal(
     "primed-seed-differs",
@@ -342,20 +342,20 @@ RESTART_HIDDEN_AFTER_START = refusal(
 )
 RESTARTED_JOB = stop(
     "restarted-job",
-    "job {job} was restarted as {job_id} ({state}), and its output is beyond the savepoint",
+    "job {job} was restarted as {job_id} ({state}) and has written output since the savepoint",
     "to move the restarted job, first roll back with {option.back:true}, or set record to a new "
     "folder",
 )
 RESTARTED_JOB_AND_READERS = stop(
     "restarted-job-and-readers",
-    "job {job} was restarted as {job_id} ({state}), and its output is beyond the savepoint; "
+    "job {job} was restarted as {job_id} ({state}) and has written output since the savepoint; "
     "readers have also started from {target}",
     "stop the job or the readers, and compare their output",
 )
 RESTARTED_OR_OTHER_JOB = refusal(
     "restarted-or-other-job",
     "job {job} was restarted as {job_id} ({state}), or the savepoint is from a different job; the "
-    "job's output is beyond the savepoint",
+    "job has written output since the savepoint",
     "stop the job with a savepoint, and set flink.savepoint to it",
 )
 ROLLBACK_FILE_MISSING = refusal(
@@ -366,31 +366,31 @@ ROLLBACK_FILE_MISSING = refusal(
 )
 SAVEPOINT_CHANGED = refusal(
     "savepoint-changed",
-    "{savepoint} has changed since the run that checked it",
+    "{savepoint} has changed since an earlier run checked it",
     "restore the checked savepoint",
 )
 SAVEPOINT_IN_OTHER_FOLDER = refusal(
     "savepoint-in-other-folder",
-    "job {job_id}, the newest job with the name {job}, ended as {state}, and {folder} does not "
+    "the newest job with the name {job} ({job_id}) ended as {state}, and {folder} does not "
     "contain its newest savepoint {savepoint}",
     "to move from this savepoint, set flink.savepoint to it; otherwise, start the job",
 )
 SAVEPOINT_KEY_ADDED = refusal(
     "savepoint-key-added",
-    "flink.savepoint was added ({savepoint}), but an earlier run has requested the stop of {job} "
-    "({job_id})",
-    "remove flink.savepoint, or set record to a new folder for a new cut-over",
+    "flink.savepoint was added ({savepoint}), but an earlier run already asked Flink to stop "
+    "{job} ({job_id})",
+    "remove flink.savepoint, or, to start a new cut-over, set record to a new folder",
 )
 SAVEPOINT_KEY_REMOVED = refusal(
     "savepoint-key-removed",
     "flink.savepoint was removed (it was {savepoint})",
-    "restore flink.savepoint, or set record to a new folder for a new cut-over",
+    "restore flink.savepoint, or, to start a new cut-over, set record to a new folder",
 )
 SAVEPOINT_MISSING_AFTER_END = refusal(
     "savepoint-missing-after-end",
-    "job {job_id}, the newest job with the name {job}, ended as {state} without a savepoint in "
+    "the newest job with the name {job} ({job_id}) ended as {state} without a savepoint in "
     "{folder}",
-    "start the job, or set flink.savepoint to the savepoint to move",
+    "start the job, or set flink.savepoint to the savepoint that you want to move",
 )
 SAVEPOINT_WITHOUT_STOP = refusal(
     "savepoint-without-stop",
@@ -399,7 +399,8 @@ SAVEPOINT_WITHOUT_STOP = refusal(
 )
 SCRIPT_MISSING = refusal(
     "script-missing",
-    "{directory} does not contain the script {script}, which the command runs with {program}",
+    "the command runs the script {script} with {program}, but {directory} does not contain this "
+    "script",
     "create the script, or correct its path in the spec",
 )
 SEED_BEING_WRITTEN = refusal(
@@ -420,7 +421,7 @@ SPEC_EMPTY = input_error(
 SPEC_KEY_CHANGED = refusal(
     "spec-key-changed",
     "{key} has changed from {before} to {after}",
-    "restore the old value, or set record to a new folder for a new cut-over",
+    "restore the old value, or, to start a new cut-over, set record to a new folder",
 )
 SPEC_NOT_VALID = input_error(
     "spec-not-valid",
@@ -434,7 +435,7 @@ SPEC_OF_OTHER_KIND = input_error(
 )
 START_BESIDE_IDLE_QUERY = stop(
     "start-beside-idle-query",
-    "a query that has not logged a batch was started from {target}, but not by this cut-over",
+    "a query was started from {target}, but not by this cut-over, and has not logged a batch yet",
     "if the query is running, rerun the command after its first batch; otherwise, roll back with "
     "{option.back:true} and {option.nothing_started:true}, and rerun the command",
 )
@@ -450,7 +451,8 @@ START_COMMAND_NOT_RUN = stop(
 )
 START_EXIT_CODE_MISSING = stop(
     "start-exit-code-missing",
-    "the start command was run, but its exit code is missing, for example after a reboot",
+    "the start command was run, but its exit code was not recorded (for example, because the "
+    "machine rebooted)",
     "check whether the query is running; if it is not, start it yourself; after its first batch, "
     "rerun the command",
 )
@@ -471,8 +473,8 @@ STOP_UNDERWAY = refusal(
 )
 STOP_UNFINISHED = stop(
     "stop-unfinished",
-    "the stop has not finished within {limit} (timeouts.stop), but Flink may still finish it; the "
-    "job is {state} in Flink",
+    "the stop has not finished within {limit} (timeouts.stop), but may still finish; the job is "
+    "{state} in Flink",
     "rerun the command to wait longer",
 )
 TARGET_NOT_VERIFIED = stop(
@@ -500,13 +502,13 @@ TASKS_NOT_RUNNING = refusal(
 WRITTEN_OFFSETS_GONE = refusal(
     "written-offsets-gone",
     "{target} no longer contains the offsets that this cut-over wrote, and a reader may have "
-    "started from them; {evidence}",
+    "started from those offsets; {evidence}",
     "check the output; if nothing has started, roll back with {option.back:true} and "
     "{option.nothing_started:true}, and rerun the command",
 )
 WRITTEN_QUERY_DIFFERS = refusal(
     "written-query-differs",
-    "the query in {location} differs from the planned query, which this record has written there",
+    "this cut-over wrote the planned query to {location}, but the query there now differs from it",
     "restore the planned query from a backup, or roll back with {option.back:true}",
 )
 YAML_ALIAS = input_error(
@@ -594,7 +596,7 @@ KEYED_STATES_UNREADABLE = warning(
 )
 RESTARTED_JOB_ALLOWED = warning(
     Code.RAN_ON,
-    "job {job} was restarted as {job_id} ({state}); its output is beyond the savepoint and will be "
+    "job {job} was restarted as {job_id} ({state}); its output since the savepoint will be "
     "duplicated",
 )
 RESTART_UNDETERMINED = warning(
@@ -611,5 +613,5 @@ RUN_STOPPED = warning(
 )
 STOP_UNKNOWN = warning(
     "stop-unknown",
-    "a savepoint from before Flink 1.16 does not show whether the job stopped with it",
+    "a savepoint from before Flink 1.16 does not show whether the job stopped with the savepoint",
 )

@@ -157,7 +157,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
         words = ["migrate", "verify-state", savepoint, context.spec.target.name, "--state", state]
         log.info(f"next: {shlex.join(words)}")
     batch = target.last_committed_batch
-    return f"primed {directory}; batch {batch} contains state, and ends at the planned offsets"
+    return f"primed {directory}; batch {batch} contains the state and ends at the planned offsets"
 
 
 def _await_priming(context: CutOverContext) -> None:

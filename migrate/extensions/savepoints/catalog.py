@@ -14,8 +14,8 @@ BEAM_POSITIONS = refusal(
 )
 ENUMERATOR_MISSING = refusal(
     "enumerator-missing",
-    "operator {operator}: no partition can be added, because the savepoint does not contain the "
-    "state of the enumerator; Flink would also discover {partition}, and read it twice",
+    "operator {operator}: migrate cannot add {partition}, because the savepoint does not contain "
+    "the enumerator's state; Flink would also discover the partition itself, and read it twice",
     "omit the partition with {option.partitions}, or take a new savepoint",
 )
 ENUMERATOR_TOO_OLD = refusal(
@@ -26,8 +26,8 @@ ENUMERATOR_TOO_OLD = refusal(
 )
 IN_FLIGHT_IN_SAVEPOINT = refusal(
     "in-flight-in-savepoint",
-    "the savepoint contains in-flight records (operators {operators}); Flink processes them first "
-    "at any start position, and rewound positions reprocess them",
+    "the savepoint contains in-flight records (operators {operators}); Flink processes these "
+    "records first at any start position, and reprocesses them after a rewind",
     "take an aligned checkpoint, or stop the job with a savepoint (for async I/O, with --drain); "
     "or add {option.allow_in_flight:true} to let Flink process these records",
 )
@@ -51,8 +51,8 @@ NO_ENUMERATOR_FOR_CLUSTER = refusal(
     "no-enumerator-for-cluster",
     "no partition can be added for cluster {cluster!r}, because the source has not read this "
     "cluster yet and has no enumerator for it",
-    "take the savepoint after the source has discovered the cluster, or omit its partitions with "
-    "{option.partitions}",
+    "take the savepoint after the source has discovered the cluster, or omit the cluster's "
+    "partitions with {option.partitions}",
 )
 OUTPUT_INSIDE_SAVEPOINT = refusal(
     "output-inside-savepoint",
@@ -73,8 +73,9 @@ READER_STATE_MISSING = refusal(
 )
 SAVEPOINT_CLUSTERS_UNNAMED = refusal(
     "savepoint-clusters-unnamed",
-    "the savepoint reads several Kafka clusters, including {clusters!r}",
-    "the positions do not identify their cluster; choose it with {option.cluster:ID}",
+    "the savepoint reads several Kafka clusters, including {clusters!r}, but the positions do not "
+    "identify their cluster",
+    "choose the cluster with {option.cluster:ID}",
 )
 SAVEPOINT_FILE_NAMED_TWICE = refusal(
     "savepoint-file-named-twice",
@@ -89,7 +90,7 @@ SAVEPOINT_FORMAT_TOO_OLD = refusal(
 )
 SAVEPOINT_HANDLE_OUTSIDE = refusal(
     "savepoint-handle-outside",
-    "a file handle in the savepoint points to {path!r}, which is outside of the savepoint",
+    "a file handle in the savepoint points to {path!r}, outside of the savepoint",
     "take a new savepoint",
 )
 SAVEPOINT_OF_OTHER_CLUSTER = refusal(
@@ -119,8 +120,8 @@ STOP_OFFSET_MISSING = refusal(
 
 IN_FLIGHT_ALLOWED = warning(
     Code.IN_FLIGHT_RECORDS,
-    "the savepoint contains in-flight records (operators {operators}); Flink processes them first "
-    "at any start position, and rewound positions reprocess them",
+    "the savepoint contains in-flight records (operators {operators}); Flink processes these "
+    "records first at any start position, and reprocesses them after a rewind",
 )
 STATE_MISMATCH = warning(
     "state-mismatch",

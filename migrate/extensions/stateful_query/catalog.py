@@ -7,7 +7,7 @@ from migrate.model.message import input_error, refusal, warning
 CHECKPOINTS_REVERSED = refusal(
     "checkpoints-reversed",
     "earlier is {earlier}, and later is {later}, but later must have the higher checkpoint number",
-    "exchange the arguments earlier and later",
+    "swap the arguments earlier and later",
 )
 COPY_INSIDE_QUERY = refusal(
     "copy-inside-query",
@@ -16,8 +16,8 @@ COPY_INSIDE_QUERY = refusal(
 )
 EXPECTED_STATE_AMBIGUOUS = refusal(
     "expected-state-ambiguous",
-    "{streams} streams have rows from Flink's state, but the expected Spark state can be computed "
-    "from exactly one such stream",
+    "{streams} streams have rows from Flink's state, but migrate can compute the expected Spark "
+    "state from only one such stream",
     "pass the expected Spark state (expected)",
 )
 EXPECTED_STATE_UNKNOWN = refusal(
@@ -28,10 +28,10 @@ EXPECTED_STATE_UNKNOWN = refusal(
 )
 EXPIRY_DEPENDS_ON_STOP = refusal(
     "expiry-depends-on-stop",
-    "{entries:entry|entries} expired between the last access ({last_access}) and the write of "
-    "_metadata ({written}), but the checkpoint is a copy of {original}, and the copy may be newer "
-    "than the stop of the job",
-    "pass the time of the stop ({option.stopped_at_ms})",
+    "{entries:entry|entries} expired after the last access ({last_access}) and before _metadata "
+    "was written ({written}); the checkpoint is a copy of {original}, so the job may have stopped "
+    "earlier",
+    "pass the time at which the job stopped ({option.stopped_at_ms})",
 )
 FIELDS_DIFFER = refusal(
     "fields-differ",
@@ -52,21 +52,21 @@ FILES_NOT_SHARED = refusal(
 )
 FIRED_WINDOWS_UNKNOWN = refusal(
     "fired-windows-unknown",
-    "the job keeps fired windows for {lateness_ms} ms to accept late records, but without the "
-    "columns key and namespace, fired windows cannot be recognized",
+    "the job keeps fired windows for {lateness_ms} ms to accept late records, but migrate cannot "
+    "recognize fired windows without the columns key and namespace",
     "keep the columns key and namespace of the state",
 )
 HOPPING_WINDOWS_UNEXPECTED = refusal(
     "hopping-windows-unexpected",
-    "Spark's state has windows that Flink's state lacks, because a row counts in every window "
-    "that contains its time",
+    "Spark's state has windows that Flink's state lacks, because Spark adds a row to every window "
+    "that contains the row's time",
     "for hopping windows, pass slide_ms, and a watermark_ms at or after the end of each window "
     "that Flink has fired",
 )
 IN_FLIGHT_IN_REHEARSAL = refusal(
     "in-flight-in-rehearsal",
-    "{checkpoint} contains in-flight records ({finding}), and its state does not contain these "
-    "records, although the positions are after them",
+    "{checkpoint} contains in-flight records ({finding}), so the positions are after these "
+    "records, but the state does not contain them",
     "choose an aligned checkpoint or a savepoint",
 )
 INITIAL_STATE_IGNORED = refusal(
@@ -98,8 +98,8 @@ JOIN_STATE = refusal(
 KEY_NAMES_DIFFER = refusal(
     "key-names-differ",
     "dropDuplicates stores its key as {spark_key}, but Flink's key is {flink_key}",
-    "use the same column names, or pass the expected Spark state in this order (expected, "
-    "{option.expect})",
+    "use the same column names, or pass the expected Spark state with its columns in Spark's "
+    "order (expected, {option.expect})",
 )
 KEY_TYPES_DIFFER = refusal(
     "key-types-differ",
@@ -156,8 +156,8 @@ PARTITION_ONLY_IN_EARLIER = refusal(
 )
 PARTITION_ONLY_IN_LATER = refusal(
     "partition-only-in-later",
-    "{partition}: the earlier checkpoint contains neither the partition nor the start of new "
-    "partitions",
+    "{partition}: the earlier checkpoint does not contain this partition, and does not specify at "
+    "which offset new partitions start",
     "choose an earlier checkpoint that contains the partition",
 )
 POSITION_NOT_AN_OFFSET = refusal(
@@ -173,13 +173,13 @@ POSITION_REWOUND = refusal(
 )
 POSITIONS_FOR_OTHER_SOURCES = refusal(
     "positions-for-other-sources",
-    "the query reads {sources:source}, but the number of passed positions is {positions}",
+    "the query reads {sources:source}, but positions for {positions} were passed",
     "pass positions for each source of the query",
 )
 PRIMING_BATCH_MISSING = refusal(
     "priming-batch-missing",
-    "{location}: the first batch in the log did not prime this location, because it read records "
-    "from Kafka, or because Spark has deleted the log entry of the priming batch",
+    "{location}: the log does not show a priming batch; either the first batch read records from "
+    "Kafka, or Spark has deleted the log entry of the priming batch",
     "verify the state of a query soon after you prime it",
 )
 PRIMING_BATCHES_DIFFER = refusal(
@@ -238,8 +238,8 @@ ROWS_REQUIRED = refusal(
 )
 SESSION_LACKS_RECORDS = refusal(
     "session-lacks-records",
-    "a session from {start} to {end} has {records} records, but with a gap of {gap_ms} ms it "
-    "requires at least {least}",
+    "a session from {start} to {end} has {records} records, but with a gap of {gap_ms} ms a "
+    "session of this length has at least {least}",
     "pass the number of all records as count, and the job's session gap as session_gap_ms",
 )
 SEVERAL_STATE_STORES = refusal(
@@ -254,8 +254,8 @@ SEVERAL_WINDOWS = refusal(
 )
 SOURCE_OF_PARTITIONS_UNKNOWN = refusal(
     "source-of-partitions-unknown",
-    "the query has {sources} sources for topic {topic}, and they read different partitions, so "
-    "the source for {partitions} cannot be determined",
+    "{sources} sources of the query read different partitions of topic {topic}, so migrate cannot "
+    "determine which source reads {partitions}",
     "pass only the partitions that the query already reads with {option.partitions}",
 )
 SOURCE_WITHOUT_ROWS = refusal(
@@ -275,13 +275,14 @@ SPARK_FAILED_TO_REHEARSE = refusal(
 )
 START_DIFFERS_FROM_SAVEPOINT = refusal(
     "start-differs-from-savepoint",
-    "{partition} would start at {starts}, but its offset in the savepoint of the state is "
+    "{partition} would start at {starts}, but the savepoint that contains the state has offset "
     "{offsets}",
     "use positions and state from the same savepoint",
 )
 START_MISSING = refusal(
     "start-missing",
-    "{partition} has no start offset, but its offset in the savepoint of the state is {offsets}",
+    "{partition} has no start offset, but the savepoint that contains the state has offset "
+    "{offsets}",
     "use positions and state from the same savepoint",
 )
 STATE_DIFFERS = refusal(
@@ -308,7 +309,7 @@ STATE_SCHEMA_VERSION_UNKNOWN = refusal(
 STOP_BEFORE_LAST_ACCESS = refusal(
     "stop-before-last-access",
     "the state was used at {last_access}, so the job cannot have stopped at {stopped_at}",
-    "pass the time of the stop ({option.stopped_at_ms})",
+    "pass the time at which the job stopped ({option.stopped_at_ms})",
 )
 STREAM_NOT_READ = refusal(
     "stream-not-read",
@@ -383,8 +384,8 @@ ANOTHER_RUN = warning(
 )
 EARLY_WINDOWS = warning(
     "early-windows",
-    "the query has fired {count:window} that Flink still stores, because Spark's watermark is "
-    "{watermark}, and Flink's is before {window_end}; Spark would drop late records of these "
+    "Spark's watermark is {watermark}, but Flink's is before {window_end}, so the query has "
+    "already fired {count:window} that Flink still stores; Spark would drop late records of these "
     "windows",
 )
 EMPTY_STATE = warning(
@@ -399,7 +400,7 @@ EXPIRED_STATE = warning(
 EXPIRY_DOUBTFUL = warning(
     "expiry-doubtful",
     "{count} of the expired entries expired after the last access in the state",
-    "if the checkpoint is a copy, pass the time of the stop ({option.stopped_at_ms})",
+    "if the checkpoint is a copy, pass the time at which the job stopped ({option.stopped_at_ms})",
 )
 EXPIRY_ENDS = warning(
     "expiry-ends",
@@ -468,7 +469,7 @@ TOPIC_NOT_READ = warning(
 UNFINISHED_RUN = warning(
     "unfinished-run",
     "the directory {path} is from an interrupted run that primed or read {target}",
-    "remove the directory, unless this run is still active",
+    "if this run is no longer active, remove the directory",
 )
 UNREADABLE_STATE_LEFT_BEHIND = warning(
     "state-left-behind",
@@ -490,6 +491,6 @@ WATERMARK_WITHOUT_LIMIT = warning(
 )
 WRONG_FROM_THE_START = warning(
     "wrong-from-the-start",
-    "Spark's state differs from Flink's at the earlier checkpoint, before any record: {proof}; "
-    "{examples}",
+    "Spark's state already differs from Flink's at the earlier checkpoint, before Spark has read "
+    "any records: {proof}; {examples}",
 )

@@ -97,8 +97,8 @@ def prime(
             log.info(f"wrote {query_file}")
         emit(code if new_file is None else start.starting_offsets)
     log.info(
-        "next: add your query to this program, and start the program; it primes the "
-        "checkpoint location once"
+        "next: add your query to this program, and start the program; the program "
+        "primes the checkpoint location once"
     )
 
 

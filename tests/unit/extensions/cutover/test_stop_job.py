@@ -335,7 +335,7 @@ def test_spec_change_after_target_is_written_is_refused(
         refused = migrate("cut-over", seeded, *mode)
         assert (refused.code, refused.stdout) == (4, "")
         assert refused.stderr.count(told) == 1
-        assert "or set record to a new folder for a new cut-over" in refused.stderr
+        assert "or, to start a new cut-over, set record to a new folder" in refused.stderr
 
 
 def test_every_dry_run_warns_if_job_restart_is_undetectable(seeded: Path) -> None:
@@ -608,7 +608,7 @@ def test_adding_savepoint_to_spec_is_refused_after_stop_request(
         refused = migrate("cut-over", spec, *mode)
         assert refused.code == 4, refused.stderr
         assert f"flink.savepoint was added ({tmp_path}/savepoint-1)" in refused.stderr
-        assert f"stop of orders ({'ab' * 16})" in refused.stderr
+        assert f"stop orders ({'ab' * 16})" in refused.stderr
         assert "[savepoint-key-added]" in refused.stderr
 
 
@@ -680,7 +680,7 @@ def test_primed_location_is_verified_and_recognized_by_later_run(primed: Path) -
     _not_written(primed)
     context, query = open_context(primed), primed.parent / "query"
     assert reason_done(context, "apply") is None
-    told = f"primed {query}; batch 0 contains state, and ends at the planned offsets"
+    told = f"primed {query}; batch 0 contains the state and ends at the planned offsets"
     assert act(context, "apply") == told
     assert context.record.model.primed == 0
     assert _begun(context) is Started.NO and _first_batch(context) is None

@@ -95,7 +95,7 @@ def test_keep_state_refuses_partition_of_unclear_source(here: Path) -> None:
     Path("side.json").write_text('{"t":{"0":3,"1":6,"2":7,"3":0,"4":1}}')
     refused = _keep(files)
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr
-    assert "the source for t-3, t-4 cannot be determined" in refused.stderr
+    assert "cannot determine which source reads t-3, t-4" in refused.stderr
     assert "[source-of-partitions-unknown]" in refused.stderr
     assert not Path("new").exists()
     assert _keep(files, "--partitions", "t:0,1,2").code == 0
