@@ -90,7 +90,8 @@ COMMITS_AFTER_CHANGE = refusal(
     "or from a run of migrate whose rollback file is in a different directory (the first is "
     "{partition}: {current})",
     "keep the newer commits; or add {option.force:true} to roll back anyway, although consumers "
-    "may then reprocess up to {reprocessed:record} and skip up to {skipped:record}",
+    "may then reprocess up to {reprocessed:record}, skip up to {skipped:record}, and start "
+    "according to auto.offset.reset in {removed:partition} that had no offset",
 )
 COMMITS_BEYOND_OFFSETS = input_error(
     "commits-beyond-offsets",
@@ -541,8 +542,9 @@ LATER_CHANGE = refusal(
     "a later change by migrate wrote {count:offset} of group {group} (the first is {partition}: "
     "{current}; rollback file {newest})",
     "first run `migrate rollback {newest}`; or add {option.force:true} to restore the offsets "
-    "from before both changes, although consumers may then reprocess up to {reprocessed:record} "
-    "and skip up to {skipped:record}",
+    "from before both changes, although consumers may then reprocess up to {reprocessed:record}, "
+    "skip up to {skipped:record}, and start according to auto.offset.reset in {removed:partition} "
+    "that had no offset",
 )
 LATEST_MARKER_OFFLINE = refusal(
     "latest-marker-offline",

@@ -88,7 +88,8 @@ def collect_warnings(
 def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningText]:
     """Yield warnings about records that the move may lose or duplicate."""
     if suspects := [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]:
-        is_all = len(suspects) == len(partitions)
+        # The other verdicts come from markers and policies, and are no evidence for this cluster.
+        is_all = not any(planned.verdict is Verdict.OK for planned in partitions)
         recreated = ALL_MAYBE_RECREATED if is_all else MAYBE_RECREATED
         yield WarningText(recreated(count=len(suspects), partition=suspects[0].name))
     if older := [planned for planned in partitions if planned.older_offsets]:

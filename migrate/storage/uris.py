@@ -31,6 +31,8 @@ _COPY_COMMANDS = {
     "oss": "ossutil cp -r",
 }
 _TILDE = re.compile(r"~[^/]*/|~$")
+# The scheme of a store without its colon, as in ``s3//bucket/query``.
+_NO_COLON = re.compile(r"(s3[an]?|gs|abfss?|hdfs|webhdfs)//(.*)")
 NO_TILDE = "migrate does not expand ~; write the full path"
 # A drive path, or a share on a host. This system would treat it as a file name.
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -122,6 +124,8 @@ def why_no_path(path: str) -> str:
     """Return the reason that a user's path is not valid on this system, or an empty string."""
     if has_tilde(path):
         return NO_TILDE
+    if match := _NO_COLON.fullmatch(path):
+        return f"the URI lacks a colon; did you mean {match[1]}://{match[2]}?"
     # On Windows, such a name is a path (``migrate`` is not tested on Windows).
     return NO_WINDOWS if os.name != "nt" and _WINDOWS.match(path) else ""
 

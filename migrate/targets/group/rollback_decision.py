@@ -253,7 +253,11 @@ def _forceable_refusals(
 def _cost_of_force(
     file: RollbackFile, now: GroupView, partitions: Sequence[TopicPartition]
 ) -> dict[str, Any]:
-    """Return the newer commits in some partitions, and the records that a rollback repeats."""
+    """Return the newer commits in some partitions, and the consequences of a rollback.
+
+    A restored offset makes consumers reprocess or skip records. Without an offset before the
+    change, the rollback removes the newer one, and consumers apply ``auto.offset.reset``.
+    """
     first, before = partitions[0], file.before.committed
     distances = [
         now.committed[key].next_offset - before[key].next_offset
@@ -267,6 +271,7 @@ def _cost_of_force(
         "current": now.committed[first].next_offset,
         "reprocessed": sum(distance for distance in distances if distance > 0),
         "skipped": -sum(distance for distance in distances if distance < 0),
+        "removed": len(partitions) - len(distances),
     }
 
 

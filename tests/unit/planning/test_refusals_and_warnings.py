@@ -203,7 +203,9 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
         "2 partitions may belong to a recreated topic or to a different cluster (the first is "
         "t-1); check that bootstrap_servers specifies the job's brokers [maybe-recreated]"
     ]
-    assert _warned(_planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)) == [
+    # A resolved marker is no evidence for this cluster.
+    marker = _planned(3, 0, Verdict.MARKER_RESOLVED)
+    assert _warned(_planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT), marker) == [
         "2 partitions may belong to a recreated topic or to a different cluster (the first is "
         "t-1); all partitions are affected, so this is probably a different cluster; these "
         "offsets would lose or duplicate records there; check that bootstrap_servers specifies the "

@@ -158,7 +158,12 @@ def test_group_with_newer_commits_requires_force() -> None:
         "current": 9,
         "reprocessed": 8,
         "skipped": 0,
+        "removed": 0,
     }
+    # Without an offset before the change, consumers apply auto.offset.reset.
+    removed = _restoration(_file(_at(a0=1), _at(a0=5, a1=5)), _group(_at(a0=5, a1=9)))
+    (refusal,) = removed.unless_forced
+    assert [refusal.facts[name] for name in ("reprocessed", "skipped", "removed")] == [0, 0, 1]
     # It has moved in what the change was not about.
     other = _restoration(_file(_at(a0=1, b0=1), _at(a0=5, b0=1)), _group(_at(a0=5, b0=9)))
     assert (other.unless_forced, _changes(other)) == ((), {A0: (5, 1)})
