@@ -54,10 +54,13 @@ def check_new_file(name: str, path: Path) -> None:
         file.close()
         stage.unlink()
     except OSError as error:
-        problem = f"{path}: cannot be written: {error.strerror}"
-        if not can_set(name):
-            raise UsageError(f"{problem}; {MAKE_WRITABLE}") from error
-        raise UsageError(f"{option(name)} {problem}; choose a different file") from error
+        named = f"{option(name)} {path}" if can_set(name) else str(path)
+        if isinstance(error, FileNotFoundError) and not path.parent.exists():
+            problem = f"the directory {path.parent} does not exist; create it"
+        else:
+            remedy = "choose a different file" if can_set(name) else MAKE_WRITABLE
+            problem = f"cannot be written: {error.strerror}; {remedy}"
+        raise UsageError(f"{named}: {problem}") from error
 
 
 def already_there(path: Path | str, kind: str = "file") -> Refused:

@@ -194,6 +194,11 @@ def _suggest_children(directory: str, names: list[str], files: Files) -> str:
         return f"pass one of the paths under it: {join_some(paths, _MAX_NAMED)}"
     if has_folders:
         return f"to find the jobs and savepoints under it, run `migrate scan {directory}`"
+    if not set(names).isdisjoint(_FOLDERS_OF_A_JOB):
+        return (
+            "Flink deletes a job's checkpoints when the job finishes, as after a "
+            "stop-with-savepoint; pass the savepoint"
+        )
     return "Flink writes _metadata last; pass a different chk-<n> or a savepoint"
 
 

@@ -287,7 +287,7 @@ def test_closed_stdout_is_refused_before_commit(case: Case) -> None:
 @pytest.mark.parametrize(
     ("place", "code", "says"),
     [
-        ("missing/r.json", 2, "cannot be written: No such file or directory"),
+        ("missing/r.json", 2, "does not exist; create it"),
         ("chk-7/_metadata/r.json", 2, "cannot be written: Not a directory"),
         ("chk-7/_metadata", 4, "already exists"),
     ],

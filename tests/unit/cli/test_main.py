@@ -251,7 +251,7 @@ def test_to_spark_usage_error_exits_2(tmp_path: Path, arguments: tuple[str, ...]
 
 @pytest.mark.parametrize(
     ("place", "code", "says"),
-    [("missing/p.json", 2, "No such file or directory"), ("chk-7", 4, "already exists")],
+    [("missing/p.json", 2, "does not exist; create it"), ("chk-7", 4, "already exists")],
 )
 def test_unwritable_plan_path_is_reported_without_output(
     tmp_path: Path, place: str, code: int, says: str

@@ -188,13 +188,13 @@ def test_unreadable_but_writable_directory_is_sufficient(
 
 def test_unwritable_path_is_refused_before_write(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for path in (
-        tmp_path / "missing/f.json",
-        tmp_path / "file/f.json",
-        tmp_path / ("f" * 300),
-        Path("/proc/f.json"),
+    for path, problem in (
+        (tmp_path / "missing/f.json", "missing does not exist; create it"),
+        (tmp_path / "file/f.json", "cannot be written"),
+        (tmp_path / ("f" * 300), "cannot be written"),
+        (Path("/proc/f.json"), "cannot be written"),  # its directory exists
     ):
-        with pytest.raises(UsageError, match="cannot be written"):
+        with pytest.raises(UsageError, match=problem):
             check_new_file("query_file", path)
     check_new_file("query_file", tmp_path / "f.json")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
@@ -269,10 +269,9 @@ def test_unwritable_file_option_is_refused_with_reason(tmp_path: Path) -> None:
     assert str(refused.value) == f"{taken} already exists; choose a new file"
     with pytest.raises(UsageError) as unusable:
         check_new_file("rollback_file", nowhere)
-    problem = f"{nowhere}: cannot be written: No such file or directory"
-    assert str(unusable.value) == f"rollback_file {problem}; choose a different file"
+    problem = f"the directory {nowhere.parent} does not exist; create it"
+    assert str(unusable.value) == f"rollback_file {nowhere}: {problem}"
     # Regression: A cut-over named this option, which it does not have.
     with spec_notation({}, ["rollback_file"]), pytest.raises(UsageError) as unusable:
         check_new_file("rollback_file", nowhere)
-    remedy = "free space on its disk, or make its directory writable"
-    assert str(unusable.value) == f"{problem}; {remedy}"
+    assert str(unusable.value) == f"{nowhere}: {problem}"

@@ -63,8 +63,8 @@ def test_file_uri_of_job_directory_without_checkpoint_is_reported(tmp_path: Path
         assert result.code == 3
         assert result.stderr == (
             f"migrate: {job}: not a complete checkpoint; neither this directory nor a chk-<n> "
-            "under it contains _metadata; Flink writes _metadata last; pass a different chk-<n> "
-            "or a savepoint\n"
+            "under it contains _metadata; Flink deletes a job's checkpoints when the job finishes, "
+            "as after a stop-with-savepoint; pass the savepoint\n"
         )
     result = migrate("inspect", f"file:{tmp_path}/nope/x")
     assert f"; {tmp_path}/nope is missing" in result.stderr

@@ -218,8 +218,8 @@ def test_query_file_is_new_file_with_printed_code(
     elsewhere = migrate(*to_file[:-1], tmp_path / "missing" / "query", "--checkpoint-dir", seed)
     assert (elsewhere.code, seed.exists()) == (2, False)
     assert (
-        f"--query-file {tmp_path / 'missing' / 'query'}: cannot be written: No such file or "
-        f"directory; choose a different file"
+        f"--query-file {tmp_path / 'missing' / 'query'}: the directory {tmp_path / 'missing'} does "
+        "not exist; create it"
     ) in elsewhere.stderr
 
 
