@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 
 CREDENTIALS_REFUSED = (
-    "credentials in a URL are refused, because they would be printed and saved; remove "
-    "them, and set them where the library of the object store reads them (AWS_PROFILE, "
-    "AZURE_STORAGE_…, Hadoop's configuration)"
+    "migrate refuses credentials in a URL, because it would print and save them; remove the "
+    "credentials from the URL, and set them where the object store's library reads them "
+    "(AWS_PROFILE, AZURE_STORAGE_…, Hadoop's configuration)"
 )
 
 # A scheme of at least two characters, because a single letter before a colon is a Windows drive.

@@ -137,8 +137,8 @@ def report_stop(
         warn(JOB_MAY_RUN(evidence=judgment.text))
     else:
         log.info(
-            f"{judgment.text}; use {option('flink_rest', 'URL')} to check whether it was restarted "
-            "since the stop"
+            f"{judgment.text}; use {option('flink_rest', 'URL')} to check whether the job was "
+            "restarted since the stop"
         )
 
 

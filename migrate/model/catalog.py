@@ -861,7 +861,7 @@ QUERY_BEYOND_END = refusal(
     "query-beyond-end",
     "{partition}: the query's next offset {next_offset} is higher than the log end offset "
     "{log_end}; the topic was recreated, or these brokers belong to a different cluster",
-    "pass the brokers that the query reads with {option.bootstrap_servers}; if the topic was "
+    "with {option.bootstrap_servers}, pass the brokers that the query reads; if the topic was "
     "recreated, start the query with a new checkpoint location",
 )
 QUERY_ID_UNREADABLE = input_error(
@@ -878,7 +878,7 @@ QUERY_PARTITIONS_MISSING = refusal(
     "query-partitions-missing",
     "{partition}: these brokers have neither this partition nor any other partition that the "
     "query reads",
-    "pass the brokers that the query reads with {option.bootstrap_servers}",
+    "with {option.bootstrap_servers}, pass the brokers that the query reads",
 )
 QUERY_START_UNKNOWN = input_error(
     "query-start-unknown",
@@ -1156,9 +1156,9 @@ TOPIC_RECREATED_SINCE_PLAN = refusal(
 )
 TOPICS_LEFT_OUT = refusal(
     "topics-left-out",
-    "{side} has positions of topics {topics}, but {reader} reads these topics; after the move "
-    "nothing would read the records, or a source that finds topics by a pattern would read them "
-    "from the start",
+    "{side} has positions of topics {topics}, but {reader} reads these topics; after the move, "
+    "nothing would read the records, or a source that discovers topics by a pattern would read "
+    "them from the start",
     "pass that pattern with {option.topic_pattern}, or list the partitions that move with "
     "{option.partitions}",
 )
@@ -1182,8 +1182,8 @@ UNCOMMITTED_BATCH_BEHIND = input_error(
 UNCOMMITTED_BATCH_WITHOUT_PARTITION = input_error(
     "uncommitted-batch-without-partition",
     "in {location}, the uncommitted batch {batch} lacks {partition}, but in the committed batch "
-    "{committed}, it ends at offset {committed_offset}; a repartitioning of the query's state is "
-    "unfinished, or the topic was recreated",
+    "{committed}, the partition ends at offset {committed_offset}; a repartitioning of the "
+    "query's state is unfinished, or the topic was recreated",
     "let the repartitioning finish first",
 )
 URI_NOT_SUPPORTED = input_error(

@@ -150,8 +150,9 @@ HYBRID_SOURCE_DAMAGED = finding(
 )
 HYBRID_SOURCE_ELSEWHERE = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
-    "it is a HybridSource at source {number} in its list, which is not a Kafka source; it has not "
-    "reached Kafka yet, or never reads Kafka; unread data of the current source is not moved",
+    "it is a HybridSource at source {number} in its list; this source is not a Kafka source, "
+    "because the HybridSource has not reached Kafka yet, or never reads Kafka; unread data of "
+    "this source is not moved",
 )
 HYBRID_SPLITS_LEFT = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,

@@ -197,7 +197,7 @@ def find_translation_changes(
             (duplicates if own.outcome.is_lossless else unmatched).append(message)
         elif match.is_sampled:
             sampled.append(
-                f"{planned.name}: up to {counted(match.unread, 'record')} of the new log not "
-                f"compared; {remedy}"
+                f"{planned.name}: migrate did not compare up to {counted(match.unread, 'record')} "
+                f"of the new log; {remedy}"
             )
     return TranslationChanges(other_places, unmatched, duplicates, sampled)

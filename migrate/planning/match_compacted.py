@@ -75,8 +75,8 @@ class _Comparison:
             return Match(MatchOutcome.LAGGING, records=lacking + tombstones, bound=Bound.AT_MOST)
         if lacking:
             return not_found_match(
-                f"{counted(lacking, 'record')} around the position without a copy, and the new "
-                "log has no later record with the same key"
+                f"the new log has neither a copy of {counted(lacking, 'record')} around the "
+                "position nor a later record with the same key"
             )
         if self._has_unexplained(both):
             return not_found_match(

@@ -98,8 +98,8 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     if unlisted and not verification.continuous:
         yield (
             f"cannot tell ({unlisted}): neither seeded nor in the newest batch of the query's "
-            "log; the query reads these partitions from its next batch, or never if it assigns "
-            "partitions; verify again after the next batch"
+            "log; unless the query assigns its partitions, it reads them from its next batch; "
+            "verify again after the next batch"
         )
     again = sum(
         row.outcome is StartOutcome.REPEATED and not _started_below(row)

@@ -541,7 +541,7 @@ def test_restarted_job_is_not_moved_from_its_old_savepoint(stack: LocalStack) ->
     # Every other command judges the same: the savepoint alone does not show the restart.
     alone = migrate("to-spark", savepoint, "-b", stack.broker.bootstrap_servers)
     assert alone.code == 0, alone.stderr
-    assert "use --flink-rest URL to check whether it was restarted since the stop" in alone.stderr
+    assert "use --flink-rest URL to check whether the job was restarted since" in alone.stderr
     assert "ok: the job was stopped" not in alone.stderr
     restarted = migrate(
         *("to-spark", savepoint, "-b", stack.broker.bootstrap_servers),

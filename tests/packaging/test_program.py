@@ -281,7 +281,7 @@ def test_start_command_does_not_inherit_library_path_of_program(
     environment = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": "/opt/lib"}
     command = [str(program), "cut-over", str(spec), "--execute", "--yes"]
     stopped = _run(command, 5, environment)
-    assert "no member and no commit" in stopped.stderr
+    assert "neither a member nor a commit" in stopped.stderr
     variables = (tmp_path / "variables").read_text()
     assert "LD_LIBRARY_PATH=/opt/lib\n" in variables
     assert str(program.parent) not in variables

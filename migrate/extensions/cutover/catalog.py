@@ -122,7 +122,7 @@ JOB_NOT_FINISHED = stop(
 JOB_NOT_LISTED = stop(
     "job-not-listed",
     "Flink no longer lists job {job_id}, and the job may not have committed its pending output at "
-    "its savepoint {savepoint}",
+    "savepoint {savepoint}",
     "start the job once from this savepoint (flink run -s), or set flink.savepoint to it; then "
     "set record to a new folder, and rerun the command",
 )
@@ -188,8 +188,8 @@ NO_COMPLETED_CHECKPOINT = refusal(
 )
 NO_FINAL_SAVEPOINT = stop(
     "no-final-savepoint",
-    "job {job_id} ({job}) is {state} in Flink, but Flink reports no final savepoint for it in "
-    "{folder}",
+    "job {job_id} ({job}) is {state} in Flink, but Flink reports no final savepoint for the job "
+    "in {folder}",
     "if the job is not running, start it from its newest checkpoint or savepoint; then set record "
     "to a new folder, and rerun the command",
 )
@@ -200,7 +200,7 @@ NO_JOB_RUNNING = refusal(
 )
 NO_MEMBER_SEEN = stop(
     "no-member-seen",
-    "no member and no commit of {target} was seen within {limit} (timeouts.first-batch)",
+    "{target} had neither a member nor a commit within {limit} (timeouts.first-batch)",
     "check that the consumers use this group, or rerun the command to wait longer",
 )
 NO_QUERY_STARTED = stop(

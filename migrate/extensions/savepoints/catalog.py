@@ -7,8 +7,8 @@ from migrate.model.message import refusal, warning
 
 BEAM_POSITIONS = refusal(
     "beam-positions",
-    "operator {operator} is the KafkaIO of an Apache Beam pipeline, and migrate cannot write its "
-    "positions",
+    "operator {operator} is the KafkaIO of an Apache Beam pipeline, and migrate cannot write "
+    "positions for KafkaIO",
     "choose other sources with {option.source}, or start the pipeline from the offsets of a "
     "consumer group",
 )

@@ -238,7 +238,7 @@ ROWS_REQUIRED = refusal(
 )
 SESSION_LACKS_RECORDS = refusal(
     "session-lacks-records",
-    "a session from {start} to {end} has {records} records, but with a gap of {gap_ms} ms a "
+    "a session from {start} to {end} has {records} records, but with a gap of {gap_ms} ms, a "
     "session of this length has at least {least}",
     "pass the number of all records as count, and the job's session gap as session_gap_ms",
 )
@@ -256,7 +256,7 @@ SOURCE_OF_PARTITIONS_UNKNOWN = refusal(
     "source-of-partitions-unknown",
     "{sources} sources of the query read different partitions of topic {topic}, so migrate cannot "
     "determine which source reads {partitions}",
-    "pass only the partitions that the query already reads with {option.partitions}",
+    "with {option.partitions}, pass only the partitions that the query already reads",
 )
 SOURCE_WITHOUT_ROWS = refusal(
     "source-without-rows",
@@ -324,8 +324,8 @@ SYMBOLIC_LINK_IN_QUERY = refusal(
 TOO_MANY_ROWS = refusal(
     "too-many-rows",
     "the state requires {rows} rows, but most_rows is {most_rows}",
-    "in the query, replace count(*) with the sum of a weight, which is 1 for each record from "
-    "Kafka (sums={{'weight': …}})",
+    "in the query, replace count(*) with the sum of a weight that is 1 for each record from Kafka "
+    "(sums={{'weight': …}})",
 )
 TTL_MISSING = refusal(
     "ttl-missing",
@@ -399,7 +399,7 @@ EXPIRED_STATE = warning(
 )
 EXPIRY_DOUBTFUL = warning(
     "expiry-doubtful",
-    "{count} of the expired entries expired after the last access in the state",
+    "{count} of the entries expired after the last access in the state",
     "if the checkpoint is a copy, pass the time at which the job stopped ({option.stopped_at_ms})",
 )
 EXPIRY_ENDS = warning(

@@ -127,7 +127,9 @@ def _finished_start(split: Split | None) -> PositionStart:
         offset = split.starting_offset
         if offset >= 0 or offset == EARLIEST:
             return PositionState.FINISHED, max(offset, split.stopping_offset), ""
-    return unknown_start("its former reader no longer has it, and the state lacks its last offset")
+    return unknown_start(
+        "its former reader no longer has the partition, and the state lacks the last offset"
+    )
 
 
 def _unassigned_start(split: Split | None) -> PositionStart:

@@ -278,7 +278,7 @@ def test_match_loses_no_record_of_mirror_in_order(
 
 
 NO_COPY = (
-    "1 record around the position without a copy, and the new log has no later record with the "
+    "the new log has neither a copy of 1 record around the position nor a later record with the "
     "same key"
 )
 KEYED = "a.1 b.1 a.2 c.1 b.2 d.1 a.3 e.1"

@@ -284,8 +284,8 @@ def doubt_of_output(
     if late is None or windows is None:
         return (
             "the correctness of the output, because late records may explain the "
-            "difference; they can be determined only for one stream with the columns topic, "
-            "partition, and offset"
+            "difference; late records can be determined only for one stream with the columns "
+            "topic, partition, and offset"
         )
     rows = proof.wrong + max(proof.missing, proof.unexpected or 0)
     if rows > late.number * windows.per_record:

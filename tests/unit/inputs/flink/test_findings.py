@@ -487,9 +487,9 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "it is a HybridSource at source 2 in its list, which is not a Kafka "
-                    "source; it has not reached Kafka yet, or never reads Kafka; unread data "
-                    "of the current source is not moved",
+                    "it is a HybridSource at source 2 in its list; this source is not a "
+                    "Kafka source, because the HybridSource has not reached Kafka yet, or never "
+                    "reads Kafka; unread data of this source is not moved",
                 ),
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,

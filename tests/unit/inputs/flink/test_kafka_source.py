@@ -12,7 +12,7 @@ from migrate.model.positions import Marker, Position, PositionState
 
 _ASSIGNED, _UNASSIGNED = AssignmentStatus.ASSIGNED, AssignmentStatus.UNASSIGNED
 _FINISHED = PositionState.FINISHED
-_GONE = "its former reader no longer has it, and the state lacks its last offset"
+_GONE = "its former reader no longer has the partition, and the state lacks the last offset"
 
 
 def _merged(
