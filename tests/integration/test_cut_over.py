@@ -567,7 +567,7 @@ def test_restarted_job_is_not_moved_from_its_old_savepoint(stack: LocalStack) ->
     dry = migrate("cut-over", spec.path)
     assert dry.code == 4
     assert "[savepoint-missing-after-end]" in dry.stderr
-    assert f"job {job_id}, the newest job" in dry.stderr
+    assert f"({job_id}) ended as" in dry.stderr
 
 
 def _recover(savepoint: str) -> str:

@@ -131,7 +131,7 @@ def test_job_resumes_with_state_from_new_positions(
         if kind == "Legacy" and version == "1.15":
             # The state does not show whether this is a stop, after which it is one checkpoint old.
             lines.append(
-                f"{topic}-0 rewinds from {back} to {back - 5}, and the job may have processed "
+                f"{topic}-0 rewinds from {back} to {back - 5}; the job may have processed "
                 f"records beyond {back}, so migrate cannot determine"
             )
             continue
