@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from decoder.storage import join
 from migrate.inputs.spark_log import newest_committed_batch, newest_uncommitted_batch
 from migrate.inputs.spark_log_entries import entry_numbers, offsets_path, read_entry
-from migrate.inputs.spark_query import query_directory
+from migrate.inputs.spark_query import committed_at, query_directory
 from migrate.inputs.watch import LONGEST_WAIT, QueryWatch, longest_interval, possible_wait
 from migrate.model.errors import InputError
 from migrate.model.positions import Origin
@@ -38,6 +38,12 @@ def batch_signs(origin: Origin) -> Iterator[str]:
         committed = "no batch" if newest is None else f"batch {newest}"
         yield f"it has committed {committed}, but the move is from batch {origin.number}"
         return
+    # A query that was reset to an earlier batch commits the same number again.
+    if (
+        origin.written_at is not None
+        and committed_at(directory, newest, files) != origin.written_at
+    ):
+        yield f"it has committed batch {newest} again"
     begun = newest_uncommitted_batch(directory, files, newest)
     if begun is not None and begun not in origin.newer:
         yield f"it has started batch {begun}, but the move is from batch {origin.number}"
@@ -46,26 +52,31 @@ def batch_signs(origin: Origin) -> Iterator[str]:
 def find_query_watch(origin: Origin) -> QueryWatch:
     """Return the wait for a newer batch of a query.
 
-    The interval is measured from the times at which the recent batches started. Source:
-    ``batchTimestampMs`` of OffsetSeqMetadata @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
+    The interval is the longest time between recent entries of the offset log. With asynchronous
+    progress tracking, the query runs batches in between, but does not log them.
     """
     files = Files()
     try:
         directory = query_directory(origin.pointer, files)
         batches = entry_numbers(files, join(directory, "offsets"))[-_LAST_BATCHES:]
-        started = [(batch, _start_of(offsets_path(directory, batch), files)) for batch in batches]
+        started = [_start_of(offsets_path(directory, batch), files) for batch in batches]
     except (InputError, MissingExtra, OSError, ValueError):
         return QueryWatch(None, None, None)
-    times = [(batch, at) for batch, at in started if at is not None]
-    interval = longest_interval(times)
-    age = max(0.0, time.time() - times[-1][1] / 1000) if times else None
+    times = [at for at in started if at is not None]
+    interval = longest_interval(enumerate(times))
+    age = max(0.0, time.time() - times[-1] / 1000) if times else None
     is_fresh = age is not None and age <= LONGEST_WAIT
     watch = QueryWatch(interval, age, possible_wait(interval, is_fresh=is_fresh))
     return QueryWatch(interval, age, None) if watch.is_old else watch
 
 
 def _start_of(path: str, files: Files) -> int | None:
-    """Return the start time of a batch in epoch milliseconds; None if no log contains it."""
+    """Return the time at which a batch started, in epoch milliseconds; None if unknown.
+
+    The time is in the entry (``batchTimestampMs``), except for an epoch of the continuous trigger,
+    for which it is the time of the file. Source: OffsetSeqMetadata @ Spark 3.5.1, 4.0.0, 4.1.1,
+    4.2.0.
+    """
     metadata = json.loads(read_entry(files, path).metadata or "{}")
     at = metadata.get("batchTimestampMs") if isinstance(metadata, dict) else None
-    return at if isinstance(at, int) else None
+    return at if isinstance(at, int) else files.modified_at(path)

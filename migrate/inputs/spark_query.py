@@ -38,6 +38,7 @@ from migrate.model.finding_catalog import (
     QUERY_ID_MISSING,
     QUERY_STATE,
     SHARED_TOPIC,
+    STATEFUL_OUTPUT_MAY_BE_BEYOND,
     UNCOMMITTED_BATCH,
 )
 from migrate.model.message import Message
@@ -86,19 +87,23 @@ def query_positions(pointer: str) -> ListedPositions:
     committed = positions_after(pointer, directory, batch, files)
     begun = newest_uncommitted_batch(directory, files, batch)
     url = directory if "://" in directory else f"//{directory}"
-    commit = commit_path(directory, batch)
-    written_at = files.modified_at(commit) if files.is_file(commit) else None
     return ListedPositions(
         Origin(
             "batch",
             SPARK_PREFIX + url,
             batch,
             newer=(begun,) if begun is not None else (),
-            written_at=written_at,
+            written_at=committed_at(directory, batch, files),
         ),
         (listed_source(operator_id, "Spark query", committed, starts_others=True),),
         tuple(_findings(directory, files, batch, begun)),
     )
+
+
+def committed_at(directory: str, batch: int, files: Files) -> int | None:
+    """Return the time of a batch's commit in epoch milliseconds; None without a commit log."""
+    commit = commit_path(directory, batch)
+    return files.modified_at(commit) if files.is_file(commit) else None
 
 
 def _findings(directory: str, files: Files, batch: int, begun: int | None) -> Iterator[Finding]:
@@ -148,8 +153,10 @@ def output_warning(directory: str, files: ByteSource) -> Message | None:
         InputError: the directory cannot be listed.
     """
     logged = entry_numbers(files, join(directory, "offsets"))
-    if not logged or entry_numbers(files, join(directory, "state")):
+    if not logged:
         return None
+    if entry_numbers(files, join(directory, "state")):
+        return STATEFUL_OUTPUT_MAY_BE_BEYOND()
     gaps = [(batch, after) for batch, after in pairwise(logged) if after > batch + 1]
     if not gaps:
         return OUTPUT_MAY_BE_BEYOND()

@@ -100,9 +100,9 @@ class QueryWatch(Watch):
     @property
     def text(self) -> str:
         if self.wait is not None:
-            return f"the query has not started a batch in {self.wait:.0f} s"
+            return f"the query's log has had no newer batch for {self.wait:.0f} s"
         if self.is_old and self.age is not None:
-            return f"the query started its last batch {self.age / 60:.0f} minutes ago"
+            return f"the last batch in the query's log started {self.age / 60:.0f} minutes ago"
         if self.interval is None:
             return "the query's log does not show how often it starts a batch"
         return f"the query's batches start up to {self.interval:.0f} s apart, too long to wait"

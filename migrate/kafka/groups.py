@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException
@@ -17,15 +17,17 @@ from migrate.kafka.describe_group import COORDINATOR_AWAY, describe_group
 from migrate.kafka.group_offsets import GroupOffset
 from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, Committed, GroupView
 
-# Errors that may disappear without user action, and librdkafka errors for a lost answer.
-_TRANSIENT = COORDINATOR_AWAY | {
+# Errors after which the broker may still execute the request, because only the answer was lost.
+_ANSWER_LOST = {
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.NETWORK_EXCEPTION,
     KafkaError._TIMED_OUT,
-    KafkaError._TIMED_OUT_QUEUE,
     KafkaError._TRANSPORT,
-    KafkaError._ALL_BROKERS_DOWN,
 }
+# Errors that may disappear without user action.
+_TRANSIENT = (
+    COORDINATOR_AWAY | _ANSWER_LOST | {KafkaError._TIMED_OUT_QUEUE, KafkaError._ALL_BROKERS_DOWN}
+)
 _COMMIT_MEANINGS = {
     KafkaError.UNKNOWN_MEMBER_ID: "the group is active; stop its consumers",
     KafkaError.GROUP_ID_NOT_FOUND: "it is not a consumer group; it may be a share group",
@@ -56,13 +58,15 @@ class CommitFailure:
     Attributes:
         code: Kafka's name for the error, such as UNKNOWN_MEMBER_ID.
         transient: True if the same request might succeed later. Lost answers also count as
-            transient; in this case, a new description of the group shows whether the group was
-            changed.
+            transient.
+        answer_lost: True if the broker may still execute this request or an earlier one. A group
+            that has not changed then proves nothing.
     """
 
     code: str
     reason: str
     transient: bool
+    answer_lost: bool = False
 
 
 class ConsumerGroups:
@@ -113,7 +117,12 @@ class ConsumerGroups:
                 failures |= failed
                 if failed.keys() == request.keys():
                     transient_failure = next(
-                        (failure for failure in failed.values() if failure.transient), None
+                        (
+                            replace(failure, answer_lost=False)  # the rest is not sent
+                            for failure in failed.values()
+                            if failure.transient
+                        ),
+                        None,
                     )
             else:
                 failures |= dict.fromkeys(request, transient_failure)
@@ -226,7 +235,8 @@ def _remove_once(
 def _failure(error: KafkaError, meanings: Mapping[int, str], config: KafkaConfig) -> CommitFailure:
     meaning = meanings.get(error.code())
     reason = meaning if meaning is not None else redact_secrets(error.str(), config)
-    return CommitFailure(error.name(), reason, error.code() in _TRANSIENT)
+    code = error.code()
+    return CommitFailure(error.name(), reason, code in _TRANSIENT, code in _ANSWER_LOST)
 
 
 def _no_answer(error: BrokerError) -> CommitFailure:

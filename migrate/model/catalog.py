@@ -880,6 +880,11 @@ QUERY_PARTITIONS_MISSING = refusal(
     "query reads",
     "with {option.bootstrap_servers}, pass the brokers that the query reads",
 )
+QUERY_PROGRESS_UNKNOWN = refusal(
+    "query-progress-unknown",
+    "cannot determine whether the query has continued since the plan; {problem}",
+    "create a new plan from the query's checkpoint location with {option.plan_out}",
+)
 QUERY_START_UNKNOWN = input_error(
     "query-start-unknown",
     "the start positions of the query at {location} are unknown, because the start of its Kafka "

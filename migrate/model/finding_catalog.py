@@ -333,6 +333,11 @@ STALE_POSITIONS_IF_STOPPED = finding(
     "if Flink 1.15 stopped the job with this savepoint, or 1.14 drained it, " + _STALE,
     _USE_EXACT,
 )
+STATEFUL_OUTPUT_MAY_BE_BEYOND = finding(
+    Code.OUTPUT_BEYOND,
+    "if the query uses Real-Time Mode (Spark 4.3 or later), it may have written records beyond "
+    "these positions, and these records will be duplicated; the query log does not show this mode",
+)
 STATE_NOT_MOVED = finding(
     Code.STATE_NOT_MOVED,
     "it has {sizes} that will not be migrated; this state may contain records that were read but "

@@ -14,9 +14,15 @@ from migrate.inputs.spark_log import positions_after
 from migrate.inputs.spark_log_entries import offsets_path
 from migrate.inputs.spark_progress import batch_signs
 from migrate.inputs.spark_query import query_directory, query_operator_id
-from migrate.model.catalog import BATCH_NOT_IN_LOG, POSITIONS_NOT_READABLE_AGAIN
-from migrate.model.errors import InputError
+from migrate.model.catalog import (
+    BATCH_NOT_IN_LOG,
+    POSITIONS_NOT_READABLE_AGAIN,
+    QUERY_PROGRESS_UNKNOWN,
+)
+from migrate.model.errors import InputError, Refused
 from migrate.model.positions import Marker, TopicPartition, format_position
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import QUERY_MAY_RUN
 from migrate.planning import Plan, PlannedPartition
 from migrate.planning.verify import PlanCheck
 from migrate.storage.files import Files, MissingExtra
@@ -80,15 +86,17 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
 def query_signs(plan: Plan) -> Iterator[str]:
     """Yield a sign that the plan's Spark query has continued since the plan's batch, or nothing.
 
-    If the checkpoint location cannot be read or now belongs to a different query, the sign says so.
+    Raises:
+        Refused: the checkpoint location cannot be read or now belongs to a different query, and the
+            plan does not allow that the query has continued.
     """
     try:
         _find_query(plan, Files())
         yield from batch_signs(plan.origin)
-    except _UNREADABLE as error:
-        yield f"migrate cannot determine whether it has started a different batch ({error})"
-    except _AnotherOrigin as other:
-        yield str(other)
+    except (*_UNREADABLE, _AnotherOrigin) as problem:
+        if not plan.allow_ran_on:
+            raise Refused(QUERY_PROGRESS_UNKNOWN(problem=str(problem))) from problem
+        warn(QUERY_MAY_RUN())
 
 
 def _find_query(plan: Plan, files: Files) -> tuple[str, str]:

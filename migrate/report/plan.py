@@ -129,6 +129,8 @@ def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
             continue
         failure = row.failure
         why = f": {failure.code}, {failure.reason}" if failure is not None else ""
+        if failure is not None and failure.answer_lost:
+            why += "; the broker may still execute the request"
         current = "" if row.now is None else f"; its offset is {row.now.next_offset}"
         yield f"{printable(row.topic)}-{row.partition} {row.result.value}{why}{current}"
 

@@ -28,6 +28,7 @@ from migrate.kafka.groups import ConsumerGroups
 from migrate.kafka.snapshot import take_snapshot
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView, Question
 from migrate.model.errors import Refused
+from migrate.report.plan import outcome_lines
 from migrate.targets.group import commit as consumer_group
 from migrate.targets.group import rollback as undo
 from migrate.targets.group import rollback_file
@@ -308,6 +309,23 @@ def test_commit_of_two_requests_is_partly_applied_if_second_fails(
     ]
     assert case.view().committed == {**case.held, **case.wanted(5)}
     assert case.fate() is ChangeProgress.IN_PART
+    case.is_as_it_was()
+
+
+def test_commit_whose_answer_never_comes_is_not_reported_as_unchanged(
+    case: Case, impatient: None
+) -> None:
+    """Regression: "nothing was changed" was printed, and the broker then executed the request."""
+    trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD, times=99)
+    outcome = case.commit()
+    assert case.view().committed == case.held
+    assert outcome.applied is Applied.UNVERIFIED
+    assert {row.result for row in outcome.partitions} == {Result.UNKNOWN}
+    lines = "\n".join(outcome_lines(outcome))
+    assert "nothing was changed" not in lines
+    assert "the broker may still execute the request; its offset is 1" in lines
+    trap.release()
+    _await(lambda: case.view().committed == case.applied())
     case.is_as_it_was()
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -54,7 +54,9 @@ class Result(str, Enum):
     UNCHANGED = "unchanged"  # the group already had the target and still has it
     FAILED = "failed"  # the target was not written, and the offset is unchanged
     DIFFERS = "differs"  # the group has no offset, or an offset other than the target
-    UNKNOWN = "unknown"  # the group could not be read back
+    # The group could not be read back; or the offset is unchanged, but the broker may still execute
+    # a request whose answer was lost.
+    UNKNOWN = "unknown"
 
 
 class Applied(str, Enum):
@@ -73,7 +75,8 @@ class PartitionOutcome(PartitionRow):
 
     Attributes:
         target: the offset to commit; None if the partition should have no committed offset.
-        now: the offset that was read back; None without an offset, or if the result is UNKNOWN.
+        now: the offset that was read back; None without an offset, or if the group could not be
+            read back.
         failure: the error from the commit; None without an error, or if the target was read back.
     """
 
@@ -307,10 +310,7 @@ def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) 
     failures: dict[TopicPartition, CommitFailure] = {}
     view: GroupView | None = None
     for _ in attempts(deadline):
-        failures = {
-            partition: failures[partition] for partition in failures if partition not in pending
-        }
-        failures |= groups.commit(group, pending)
+        failures = later_failures(failures, pending, groups.commit(group, pending))
         view = read_again(groups, group, deadline)
         if view is None:
             break
@@ -318,6 +318,26 @@ def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) 
         if not pending:
             break
     return CommitAttempt(failures, view)
+
+
+def later_failures(
+    earlier: Mapping[TopicPartition, CommitFailure],
+    pending: Collection[TopicPartition],
+    failed: Mapping[TopicPartition, CommitFailure],
+) -> dict[TopicPartition, CommitFailure]:
+    """Return the failures after another request for the ``pending`` partitions.
+
+    A lost answer to an earlier request is kept, because the broker may still execute that request.
+    """
+    kept = {
+        partition: failure for partition, failure in earlier.items() if partition not in pending
+    }
+    return kept | {
+        partition: replace(failure, answer_lost=True)
+        if partition in earlier and earlier[partition].answer_lost
+        else failure
+        for partition, failure in failed.items()
+    }
 
 
 def read_settled(groups: ConsumerGroups, group: str, attempt: CommitAttempt) -> CommitAttempt:
@@ -382,7 +402,10 @@ def partition_outcome(
     if now == target:
         result = Result.COMMITTED if now != before else Result.UNCHANGED
         return PartitionOutcome(*partition, result, target, now)
-    result = Result.FAILED if now == before and failure is not None else Result.DIFFERS
+    if now != before or failure is None:
+        result = Result.DIFFERS
+    else:
+        result = Result.UNKNOWN if failure.answer_lost else Result.FAILED
     return PartitionOutcome(*partition, result, target, now, failure)
 
 

@@ -29,6 +29,7 @@ from migrate.targets.group.commit import (
     attempts,
     check_unchanged,
     in_order,
+    later_failures,
     partition_outcome,
     read_again,
     read_settled,
@@ -139,9 +140,8 @@ def _remove(
     pending, view = set(partitions), now
     for _ in attempts(deadline):
         pending = {key for key in pending if view.committed.get(key) == before.committed.get(key)}
-        failures = {key: failures[key] for key in failures if key not in pending}
         failed = groups.remove(before.name, pending)
-        failures |= failed
+        failures = later_failures(failures, pending, failed)
         read = read_again(groups, before.name, deadline)
         if read is None:
             return CommitAttempt(failures, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from migrate.inputs.spark_progress import batch_signs, find_query_watch
 from migrate.inputs.spark_query import query_positions
+from migrate.model.positions import Origin
 from tests.support.spark_files import COMMIT, SEED, spark_directory
 
 _QUERY = {"metadata": '{"id":"0123abcd-0000-1111-2222-0123456789ab"}', "sources/0/0": SEED}
@@ -31,16 +33,16 @@ def _batches(ages: Mapping[int, float]) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("ages", "wait", "text"),
     [
-        ({0: 1}, 6, "the query has not started a batch in 6 s"),
+        ({0: 1}, 6, "the query's log has had no newer batch for 6 s"),
         ({0: 90}, None, "the query's log does not show how often it starts a batch"),
-        ({0: 20, 1: 10}, 20, "the query has not started a batch in 20 s"),
-        ({0: 5, 1: 4, 2: 3}, 3, "the query has not started a batch in 3 s"),
+        ({0: 20, 1: 10}, 20, "the query's log has had no newer batch for 20 s"),
+        ({0: 5, 1: 4, 2: 3}, 3, "the query's log has had no newer batch for 3 s"),
         (
             {0: 200, 1: 80},
             None,
             "the query's batches start up to 120 s apart, too long to wait",
         ),
-        ({0: 7210, 1: 7200}, None, "the query started its last batch 120 minutes ago"),
+        ({0: 7210, 1: 7200}, None, "the last batch in the query's log started 120 minutes ago"),
     ],
 )
 def test_wait_for_batch_depends_on_recent_batches(
@@ -55,8 +57,24 @@ def test_wait_for_batch_depends_on_recent_batches(
     assert not watch.shows_stop
 
 
-@pytest.mark.parametrize("metadata", ["{}", "[]", "{", '{"batchTimestampMs":"now"}'])
-def test_wait_without_times_of_batches_is_skipped(tmp_path: Path, metadata: str) -> None:
+def test_interval_of_asynchronous_progress_is_between_logged_batches(tmp_path: Path) -> None:
+    """Regression: The interval was divided by the batches that such a query does not log."""
+    query = spark_directory(tmp_path / "query", _QUERY | _batches({70: 14, 78: 2}))
+    assert find_query_watch(query_positions(f"spark:{query}").origin).wait == pytest.approx(
+        24, abs=0.1
+    )
+
+
+def test_epoch_of_continuous_trigger_has_time_of_its_file(tmp_path: Path) -> None:
+    """Regression: Without ``batchTimestampMs``, the move did not wait."""
+    log = {"offsets/0": f"v1\n\n{_OFFSETS % 90}"}
+    query = spark_directory(tmp_path / "query", _QUERY | _batches({0: 1}) | log)
+    origin = Origin("batch", f"spark:{query}", 0)
+    assert find_query_watch(origin).wait == 6
+
+
+@pytest.mark.parametrize("metadata", ["{"])
+def test_wait_for_damaged_log_is_skipped(tmp_path: Path, metadata: str) -> None:
     log = {"offsets/0": f"v1\n{metadata}\n{_OFFSETS % 90}"}
     query = spark_directory(tmp_path / "query", _QUERY | _batches({0: 1}) | log)
     origin = query_positions(f"spark:{query}").origin
@@ -74,3 +92,11 @@ def test_batch_started_after_reading_is_sign(tmp_path: Path) -> None:
     assert list(batch_signs(query_positions(f"spark:{query}").origin)) == []  # already known
     spark_directory(query, _batches({1: 1}))
     assert list(batch_signs(before)) == ["it has committed batch 1, but the move is from batch 0"]
+
+
+def test_batch_committed_again_under_same_number_is_sign(tmp_path: Path) -> None:
+    """Regression: A query that was reset and restarted had new records in the same batch."""
+    query = spark_directory(tmp_path / "query", _QUERY | _batches({0: 2}))
+    origin = query_positions(f"spark:{query}").origin
+    os.utime(query / "commits/0", (1_000, 1_000))
+    assert list(batch_signs(origin)) == ["it has committed batch 0 again"]

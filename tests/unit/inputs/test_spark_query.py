@@ -136,7 +136,7 @@ def test_asynchronous_progress_is_detected_by_missing_batches(version: str) -> N
 def test_stateful_query_is_single_source_with_warning_about_state(tmp_path: Path) -> None:
     state = {"state/0/0/1.delta": "", "state/1/0/1.delta": ""}
     findings = _findings(spark_directory(tmp_path / "query", {**RUN, **state}))
-    assert findings.keys() == {"query-state"}
+    assert findings.keys() == {"query-state", "output-beyond"}
     assert findings["query-state"].severity is Severity.WARNING
     assert "2 operators" in findings["query-state"].message
 
@@ -206,7 +206,7 @@ def test_plan_of_missing_query_is_refused(tmp_path: Path) -> None:
     directory.rename(tmp_path / "elsewhere")
     refused = migrate("to-spark", "--plan", plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "cannot determine whether it has started a different batch" in refused.stderr
+    assert "[query-progress-unknown]" in refused.stderr
 
 
 def test_plan_of_query_with_deleted_commits_is_refused(tmp_path: Path) -> None:
@@ -223,3 +223,4 @@ def test_plan_of_replaced_query_is_refused(tmp_path: Path) -> None:
     refused = migrate("to-spark", "--plan", plan)
     assert (refused.code, refused.stdout) == (4, "")
     assert f"{directory} now belongs to a different query" in refused.stderr
+    assert "[query-progress-unknown]" in refused.stderr
