@@ -502,7 +502,7 @@ def test_restarted_job_is_not_moved_from_its_old_savepoint(stack: LocalStack) ->
     job_id = stack.flink.running()["twice"]
     runs = spec.execute()
     assert runs.code == 5, runs.stderr
-    assert f"job twice was restarted as {job_id} (RUNNING), " in runs.stderr
+    assert f"job twice was restarted as {job_id} (RUNNING)" in runs.stderr
     stack.flink.cancel(job_id)
     flink = JobManager(stack.flink.rest_url)
     _await(lambda: (job := flink.job(job_id)) is not None and job.ended)
