@@ -294,17 +294,18 @@ def test_retry_does_not_overwrite_commit_of_different_client(
     assert outcome.applied is Applied.PARTLY
 
 
-def test_commit_of_two_requests_is_partly_applied_if_second_fails(
+def test_commit_of_two_requests_is_not_verified_if_second_loses_connection(
     case: Case, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changing, "_REQUEST_BYTES", 1)  # one offset a request
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.CUT, times=1000, after=1)
     outcome = case.commit()
     trap.release()
-    assert outcome.applied is Applied.PARTLY
+    assert outcome.applied is Applied.UNVERIFIED
+    # The broker may have received the second request. The third was not sent.
     assert [o.result for o in outcome.partitions] == [
         Result.COMMITTED,
-        Result.FAILED,
+        Result.UNKNOWN,
         Result.FAILED,
     ]
     assert case.view().committed == {**case.held, **case.wanted(5)}
