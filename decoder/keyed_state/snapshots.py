@@ -337,7 +337,7 @@ def _opaque(type_: Unreadable, reader: _Reader, outer: int) -> Type:
 
 
 def _window_key(reader: _Reader, outer: int) -> Type:
-    """Read the key's snapshot; a window key is ``i64`` window and the key."""
+    """Read the snapshot of the key. A window key is the window (``i64``) and the plain key."""
     window = Field("window", Scalar(Kind.LONG))
     return Struct("WindowKey", (window, Field("key", reader.part())))
 

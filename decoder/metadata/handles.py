@@ -180,9 +180,17 @@ def _skip_key_group_range(cursor: Cursor, field: str) -> None:
 def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
     """Step over a KeyedStateHandle; return the size of its state in bytes.
 
-    ``u8 type``: 0 null; 3, 7, 12 key groups, with the fields of type 3 in ``read_stream`` and then,
-    only in type 12, ``UTF handleId``; 5, 11 incremental; 8, 14 changelog; 9 changelog bytes; 10, 13
-    changelog files. The functions below describe the other fields.
+    ``u8 type``:
+
+    - 0: null
+    - 3, 7, 12: key groups, with the fields that ``read_stream`` describes for type 3; type 12 ends
+      with ``UTF handleId``
+    - 5, 11: incremental
+    - 8, 14: changelog
+    - 9: changelog bytes
+    - 10, 13: changelog files
+
+    The functions below describe the other fields.
     """
     total = cursor.attempt(skip_incremental_fast)
     if total is not None:

@@ -105,7 +105,8 @@ def to_spark(
         panel=QUERY,
     ),
     isolation_level: IsolationLevel | None = option(
-        "Print the options or the query with read_committed or read_uncommitted.",
+        "Set the Kafka isolation level in the printed options or query: read_committed or "
+        "read_uncommitted.",
         metavar="LEVEL",
         panel=QUERY,
     ),

@@ -153,9 +153,9 @@ def wait_for_sign(watch: Watch, signs: Callable[[], Sequence[str]], watched: str
     The wait also detects a job on a different JobManager.
 
     Args:
-        watch: the wait.
-        signs: a function that returns the signs that the reader has continued, and raises
-            ``Refused`` for any sign unless the user has allowed this.
+        watch: how long to wait.
+        signs: a function that raises ``Refused`` if there is any sign that the reader has
+            continued; if the user has allowed this, it returns the signs instead.
         watched: other objects that ``signs`` watches, for the log.
 
     Returns:

@@ -33,7 +33,7 @@ class Explanation(NamedTuple):
     section: str
 
     def summary(self, width: int) -> str:
-        """Return the start of the meaning, in ``width`` columns at most, for a list of codes."""
+        """Return the meaning, shortened to ``width`` columns, for the list of all codes."""
         meaning = re.sub(r"^[A-Z_]+: ", "", self.meaning)  # without the placeholder of a subject
         sentence = re.split(r"[.:;] | \(|\.$", meaning)[0].replace("`", "")
         return shorten(sentence, width, placeholder=" …")

@@ -39,7 +39,10 @@ _STALE = (
     "between that checkpoint and the stop would be duplicated"
 )
 _UNCLEAR_AFTER_STOP = "the savepoint does not show whether the stop committed that output"
-_USE_EXACT = "use a checkpoint or a savepoint without a stop, because its positions are exact"
+_USE_EXACT = (
+    "use a checkpoint, or a savepoint taken without stopping the job, because their positions are "
+    "exact"
+)
 
 ANOTHER_SOURCE_KIND = finding(
     Code.ANOTHER_SOURCE_KIND,
@@ -140,19 +143,18 @@ HIGHER_NUMBER_IS_EARLIER = finding(
 )
 HYBRID_SOURCE = finding(
     Code.HYBRID_SOURCE,
-    "it is a HybridSource at source {number} in its list; this source is a Kafka source, and the "
-    "state does not contain the later sources",
+    "this HybridSource is reading source {number} in its list, which is a Kafka source; the state "
+    "does not contain the later sources",
 )
 HYBRID_SOURCE_DAMAGED = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
-    "it is a HybridSource at source {number} in its list; some of its state belongs to a Kafka "
-    "source, and some cannot be decoded ({reason})",
+    "this HybridSource is reading source {number} in its list; some of its state belongs to a "
+    "Kafka source, and some cannot be decoded ({reason})",
 )
 HYBRID_SOURCE_ELSEWHERE = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
-    "it is a HybridSource at source {number} in its list; this source is not a Kafka source, "
-    "because the HybridSource has not reached Kafka yet, or never reads Kafka; unread data of "
-    "this source is not moved",
+    "this HybridSource is reading source {number} in its list, which is not a Kafka source; it has "
+    "not reached Kafka yet, or never reads Kafka; unread data of source {number} is not moved",
 )
 HYBRID_SPLITS_LEFT = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
@@ -201,7 +203,7 @@ LATEST_MARKER = finding(
 )
 LEGACY_CONSUMER = finding(
     Code.LEGACY_CONSUMER,
-    "its state has the name that FlinkKafkaConsumer uses (the predecessor of KafkaSource), but "
+    "its state has the name used by FlinkKafkaConsumer (the predecessor of KafkaSource), but "
     "contains no readable position ({reason})",
 )
 LOWER_NUMBER_IS_LATER = finding(

@@ -170,7 +170,7 @@ class _Options:
 
 
 class _Placeholder(str):
-    """The name of a fact, used in place of the fact."""
+    """The name of a fact, shown in place of the value of the fact."""
 
     def __format__(self, specification: str) -> str:
         if specification == _DID_YOU_MEAN:

@@ -26,8 +26,8 @@ AGE_UNKNOWN = warning(
 ALL_MAYBE_RECREATED = warning(
     "maybe-recreated",
     "{count:partition} may belong to a recreated topic or to a different cluster (the first is "
-    "{partition}); all partitions are affected, so this is probably a different cluster; these "
-    "offsets would lose or duplicate records there",
+    "{partition}); because all partitions are affected, the cluster is probably a different one; a "
+    "start at these offsets would then lose or duplicate records",
     "check that {option.bootstrap_servers} specifies the job's brokers",
 )
 BATCHES_DELETED = warning(
@@ -135,7 +135,7 @@ METADATA_DISCARDED_UNTIL_ROLLBACK = warning(
 METADATA_OF_CLIENT = warning(
     "metadata-of-client",
     "group {group} has client metadata in {count:offset} (the first is {partition}); Parallel "
-    "Consumer lists the processed records beyond the offset in this metadata",
+    "Consumer uses such metadata to list the records that it has processed beyond the offset",
 )
 MISSING_OFFSETS = warning(
     "missing-offsets",
@@ -299,8 +299,9 @@ SINK_PARTLY_READ = warning(
 )
 SINK_REMEMBERS_IDENTIFIERS = warning(
     "sink-writer",
-    "{sink} remembers batches of the Hudi checkpoint identifiers {writers}; if the query sets one "
-    "of these identifiers, the sink skips its batches up to that number",
+    "{sink} remembers the last batch number of each of these Hudi checkpoint identifiers: "
+    "{writers}; if the query sets one of them, the sink skips the query's batches up to this "
+    "number",
 )
 SINK_REMEMBERS_JOBS = warning(
     Code.SINK_MEMORY,
@@ -309,8 +310,9 @@ SINK_REMEMBERS_JOBS = warning(
 )
 SINK_REMEMBERS_TRANSACTIONS = warning(
     "sink-writer",
-    "{sink} remembers batches of the Delta transaction IDs (txnAppId) {writers}; if a foreachBatch "
-    "writes under one of these IDs, the sink skips its batches up to that number",
+    "{sink} remembers the last batch number of each of these Delta transaction IDs (txnAppId): "
+    "{writers}; if a foreachBatch writes under one of them, the sink skips the query's batches up "
+    "to this number",
 )
 SOURCE_GROUP_EMPTY = warning(
     "source-group-empty",

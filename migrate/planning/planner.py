@@ -223,8 +223,8 @@ def _merge(plans: Sequence[PlannedPartition], *, unknown_to_some: bool) -> Plann
         lost = start - lowest.log_start if lowest.log_start is not None else None
     return replace(
         lowest,
-        # A source with an unknown ``job_reached`` may be the furthest, so a commit beyond the other
-        # sources does not prove that the job kept running.
+        # A source whose ``job_reached`` is unknown may be ahead of the other sources. Therefore a
+        # commit beyond the positions of the others does not prove that the job kept running.
         job_reached=max(reached) if len(reached) == len(plans) else None,
         unknown_to_some=unknown_to_some,
         lost=lost,

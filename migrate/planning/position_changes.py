@@ -43,7 +43,7 @@ def position_changes(
     from it.
 
     ``stale`` are the IDs of operators that may have processed records beyond their positions
-    (``STALE_POSITIONS``). Their messages contain no number of records.
+    (``STALE_POSITIONS``). Messages about these operators do not contain a record count.
     """
     readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})
     return [

@@ -18,7 +18,7 @@ from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import ONE_CLUSTER
 from migrate.model.wording import printable
 
-# The state and the start of each partition's position, for a topic in one source.
+# For one topic in one source: the state and the start offset of each partition.
 _StartByPartition = dict[int, tuple[PositionState, int | Marker | None]]
 
 

@@ -146,7 +146,7 @@ def test_restored_job_commits_open_transaction_and_note_reports_commit(story: St
 
 
 def test_rewritten_savepoint_with_aborted_transaction_is_refused(story: Story) -> None:
-    """The restored job commits the open transaction (``visible_at_the_end``)."""
+    """The restored job commits a transaction that is still open, but not an aborted one."""
     refused, allowed = story.made_again
     assert (refused.code, refused.stdout) == (4, "")
     (line,) = _lines(refused, "refused: ")

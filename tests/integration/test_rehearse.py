@@ -302,10 +302,10 @@ def test_key_cleared_by_job_is_not_reported_as_expired(scene: Scene) -> None:
 def test_key_used_between_checkpoints_is_not_reported_as_expired(session: SparkSession) -> None:
     """Regression: A key that the job had cleared was reported as expired.
 
-    The expiry was computed from the last access in the earlier checkpoint, but a later record had
-    changed the key. The expected values follow from ``lastAccess + ttl <= now`` (TtlUtils.expired).
-    The times of the checkpoints are 1000 and 1100, and the TTL is 150. A record after the time 1000
-    has changed the key "cleared", which the query still has.
+    The expiry was computed from the last access in the earlier checkpoint, although a later record
+    had changed the key. The expected values follow from ``lastAccess + ttl <= now``
+    (TtlUtils.expired). The checkpoints are at times 1000 and 1100, and the TTL is 150. The query
+    still has the key ``"cleared"``, which a record after time 1000 changed.
     """
     entries, accesses = "k0 STRING, v0 BIGINT", "k0 STRING, last_access BIGINT"
     spark_rows = [("cleared", 2), ("idle", 1), ("used", 5), ("new", 1)]

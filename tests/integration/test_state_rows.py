@@ -315,7 +315,7 @@ def test_value_rounded_by_query_is_refused(
     told: dict[str, Any],
     message: str,
 ) -> None:
-    """Spark's state contains a rounded value. The comparison must not round Flink's value, too."""
+    """Spark's state contains a rounded value; the comparison must not round Flink's as well."""
     state = session.createDataFrame([(1, 2)], "key BIGINT, n BIGINT")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, count="n", **told)
     with (
@@ -727,7 +727,7 @@ def test_hopping_sums_of_double_are_right_within_rounding_error(
 
 
 def test_session_with_too_few_records_is_refused(session: SparkSession) -> None:
-    """Regression: The count was silently raised to fill the session, in Spark and in the proof."""
+    """Regression: The query and the proof silently raised the count to the session's minimum."""
     with refused("session-lacks-records") as error:
         windows(session, session_gap_ms=3_000)
     assert (error.value.facts[0]["records"], error.value.facts[0]["least"]) == (2, 4)

@@ -60,7 +60,7 @@ CUT_OVER_ACTIVE = refusal(
 FINAL_SAVEPOINT_UNKNOWN = stop(
     "final-savepoint-unknown",
     "job {job_id} ({job}) is {state} in Flink, but Flink reports none of the savepoints in "
-    "{folder} as the job's final savepoint ({savepoints})",
+    "{folder} ({savepoints}) as the job's final savepoint",
     "if the job is not running, start it from its newest checkpoint or from one of these "
     "savepoints; then set record to a new folder, and rerun the command",
 )

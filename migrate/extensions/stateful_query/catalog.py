@@ -331,14 +331,14 @@ TTL_MISSING = refusal(
     "ttl-missing",
     "state {state} of operator {operator} has a TTL; Flink drops a key after the TTL, but Spark "
     "does not",
-    "pass the TTL from the job's code (StateTtlConfig, table.exec.state.ttl) as {option.ttl_ms}, "
-    "or None (none) to keep every entry",
+    "pass the TTL from the job's code (StateTtlConfig, table.exec.state.ttl) as {option.ttl_ms}; "
+    "to keep every entry, pass None (on the command line, none)",
 )
 TTL_OF_ROWS_MISSING = refusal(
     "ttl-of-rows-missing",
     "the rows come from a state with a TTL; Flink drops a key after the TTL, but Spark does not",
-    "pass the TTL from the job's code (StateTtlConfig, table.exec.state.ttl) as {option.ttl_ms}, "
-    "or None (none) to keep every entry",
+    "pass the TTL from the job's code (StateTtlConfig, table.exec.state.ttl) as {option.ttl_ms}; "
+    "to keep every entry, pass None (on the command line, none)",
 )
 UNPRIMED_LOCATION = refusal(
     "unprimed-location",

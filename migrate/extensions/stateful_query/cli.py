@@ -73,7 +73,8 @@ def prime(
         metavar="V",
     ),
     isolation_level: IsolationLevel | None = option(
-        "Print the query with read_committed or read_uncommitted.", metavar="LEVEL"
+        "Set the Kafka isolation level in the printed query: read_committed or read_uncommitted.",
+        metavar="LEVEL",
     ),
     arguments: MoveArguments,
 ) -> None:
@@ -124,7 +125,8 @@ def copy_query(
         "name=value."
     ),
     isolation_level: IsolationLevel | None = option(
-        "Print the options with read_committed or read_uncommitted.", metavar="LEVEL"
+        "Set the Kafka isolation level in the printed options: read_committed or read_uncommitted.",
+        metavar="LEVEL",
     ),
     arguments: MoveArguments,
 ) -> None:

@@ -190,7 +190,10 @@ class JobManager:
         return job.execution.parameters if job.execution is not None else {}
 
     def is_history_server(self) -> bool:
-        """Return whether Flink reports that this is a HistoryServer (Flink 1.20; 1.15 does not)."""
+        """Return whether the server reports that it is a HistoryServer.
+
+        Flink 1.20 reports this; 1.15 does not.
+        """
         try:
             return get(self._url, _Dashboard, "/config").features.web_history
         except UnknownToFlink:

@@ -217,7 +217,7 @@ def test_delta_checkpoint_without_txn_remembers_nothing(tmp_path: Path) -> None:
 
 
 def test_query_and_constant_uuid_are_distinguished(tmp_path: Path) -> None:
-    """The commits distinguish them. A checkpoint does not, but older commits remain."""
+    """Commits distinguish the two. A Delta checkpoint does not, but its earlier commits remain."""
     commit(tmp_path, 0, {QUERY: 5}, QUERY)
     commit(tmp_path, 1, {CONSTANT: 7, "None": 1})
     memory = look(tmp_path)

@@ -56,7 +56,7 @@ class Expiry:
 
     @property
     def limit_ms(self) -> int | None:
-        """Return the latest last-access time of an entry that expired by the later checkpoint."""
+        """Return the time; an entry last used by then has expired by the later checkpoint."""
         if self.ttl_ms is None or self.later_ms is None:
             return None
         return self.later_ms - self.ttl_ms

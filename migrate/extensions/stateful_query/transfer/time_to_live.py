@@ -56,9 +56,9 @@ class ExpiredEntries:
         number: the number of expired entries; for a LIST, of expired elements.
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds; None if every
             entry is kept, or the state has no entries.
-        doubtful: the number of expired entries that had not yet expired at the time of the newest
-            access to any entry, which is the earliest possible stop time; 0 if the user passed the
-            stop time.
+        doubtful: the number of expired entries that would not have expired if the job had stopped
+            as early as possible, at the newest access to any entry; 0 if the user passed the stop
+            time.
         earliest_stop_ms: the earliest possible time of the stop, in epoch milliseconds. This is the
             time that the user passed, or the newest access to any entry. ``stopped_at_ms`` may be
             later, because it may be the time of a copy.

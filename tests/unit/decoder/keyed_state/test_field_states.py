@@ -97,8 +97,8 @@ def test_cep_states_are_refused_by_name_and_other_states_are_read() -> None:
     assert {(row["key"]["f0"], row["value"]) for row in counts} == {("ACME", 1), ("BETA", 1)}
 
 
-def test_sorted_input_of_process_table_function_is_refused_by_name() -> None:
-    """Regression: Only 7 of 12 states were listed."""
+def test_states_after_sorted_input_of_process_table_function_are_listed() -> None:
+    """Regression: Only 7 of 12 states were listed, because the sorted input is not readable."""
     name = "15-not-known-serializers/input-sort-buffer"
     states = _states(name)
     assert len(states) == 12

@@ -26,7 +26,7 @@ def _uncommented(spec: str, keys: tuple[str, ...]) -> str:
     return spec
 
 
-def test_first_spec_without_changes_is_refused_with_missing_keys(tmp_path: Path) -> None:
+def test_refusal_of_unchanged_first_spec_lists_missing_keys(tmp_path: Path) -> None:
     path = tmp_path / "orders.yaml"
     path.write_text(first_spec())
     with pytest.raises(InputError) as refused:

@@ -475,8 +475,8 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE,
                     _NOTE,
-                    "it is a HybridSource at source 2 in its list; this source is a Kafka source, "
-                    "and the state does not contain the later sources",
+                    "this HybridSource is reading source 2 in its list, which is a Kafka source; "
+                    "the state does not contain the later sources",
                 )
             ],
         ),
@@ -487,9 +487,9 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "it is a HybridSource at source 2 in its list; this source is not a "
-                    "Kafka source, because the HybridSource has not reached Kafka yet, or never "
-                    "reads Kafka; unread data of this source is not moved",
+                    "this HybridSource is reading source 2 in its list, which is not a Kafka "
+                    "source; it has not reached Kafka yet, or never reads Kafka; unread data of "
+                    "source 2 is not moved",
                 ),
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
@@ -506,7 +506,7 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "it is a HybridSource at source 2 in its list; some of its state "
+                    "this HybridSource is reading source 2 in its list; some of its state "
                     "belongs to a Kafka source, and some cannot be decoded (why)",
                 )
             ],
