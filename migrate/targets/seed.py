@@ -136,11 +136,14 @@ def seed_of(next_offsets: NextOffsets) -> bytes:
 
 
 def is_unfinished(location: Location) -> bool:
-    """Return whether a location contains a partly written or partly removed seed, and no query."""
+    """Return whether a location contains a partly written or partly removed seed, and no query.
+
+    ``metadata`` then contains ``UNFINISHED``. It is empty if the disk was full.
+    """
     if _METADATA not in (location.names() or ()) or not _holds_only_seed(location):
         return False
     path, files = location.to_read
-    return files.read(join(path, _METADATA)) == UNFINISHED
+    return files.read(join(path, _METADATA)) in (UNFINISHED, b"")
 
 
 def remove_seed(location: Location) -> None:

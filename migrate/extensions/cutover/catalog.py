@@ -611,6 +611,11 @@ RUN_STOPPED = warning(
     "run-stopped",
     "stopped {when} {step}: {state}",
 )
+START_COMMAND_FAILED_AFTER_START = warning(
+    "start-command-failed-later",
+    "readers have started from the target, but the start command ended with exit code {exit_code}",
+    "check its output, and whether the readers are still running",
+)
 STOP_UNKNOWN = warning(
     "stop-unknown",
     "a savepoint from before Flink 1.16 does not show whether the job stopped with the savepoint",

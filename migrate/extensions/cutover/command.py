@@ -67,8 +67,18 @@ class Command:
                     return "running"
         if not self.state.exists():
             return None
+        code = self.exit_code()
+        return code if code is not None else "unknown"
+
+    def exit_code(self) -> int | None:
+        """Return the exit code, or None before the exit.
+
+        A command with an exit code still counts as running while one of its child processes runs.
+        """
+        if not self.state.exists():
+            return None
         code = self.state.read_bytes().strip()
-        return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else "unknown"
+        return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else None
 
     def process_id(self) -> int | None:
         """Return the command's process group, or None before the start or after the exit."""

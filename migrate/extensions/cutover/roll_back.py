@@ -202,11 +202,27 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
     if location is None or record.moved_with is None or not location.names():
         return None
     if not facts.spec.states:
-        return Undo(f"remove the seed {location.name}", partial(remove_seed, location))
+        remove = partial(remove_seed, location)
+        return Undo(f"remove the seed {location.name}", partial(_undo_location, context, remove))
     if not isinstance(location, LocalDirectory):
         raise Refused(catalog.PRIMED_LOCATION_REMOTE(location=location.name))
     rename = partial(context.record.put_aside, location.path)
-    return Undo(f"rename the primed location {location.name}", rename)
+    line = f"rename the primed location {location.name}"
+    return Undo(line, partial(_undo_location, context, rename))
+
+
+def _undo_location(context: CutOverContext, undo: Callable[[], object]) -> None:
+    """Undo the write of a location.
+
+    The record first stops listing the location as written. Otherwise, a rerun after a full disk
+    would suspect that someone else deleted the location after a reader had started from it.
+    """
+    try:
+        context.record.change(written=None)
+    except OSError:
+        context.target_state = UNCHANGED
+        raise
+    undo()
 
 
 def _restoration(context: CutOverContext, path: Path) -> Undo | None:

@@ -29,7 +29,7 @@ from migrate.extensions.cutover.record import Record, check_writable, locked, no
 from migrate.extensions.cutover.report import CutOverRecord
 from migrate.extensions.cutover.roll_back import plan_roll_back, record_roll_back, restart_advice
 from migrate.extensions.cutover.spec_keys import CHOSEN, SPEC_KEYS, each_message_once
-from migrate.extensions.cutover.start import watch_group
+from migrate.extensions.cutover.start import warn_of_failed_command, watch_group
 from migrate.extensions.cutover.steps import ACTIONS, ALL_DONE, NAMES, STEPS, Step
 from migrate.model.errors import (
     CutOverStopped,
@@ -289,6 +289,7 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
             if step.name == LAST_STEP and record.model.downtime is None:
                 record.change(downtime=downtime(record.model))
         if until in (None, NAMES[-1]):
+            warn_of_failed_command(context)
             record.change(state="done")
     return results
 

@@ -19,6 +19,7 @@ from migrate.extensions.cutover.watch_lag import watched_lag
 from migrate.inputs.spark_log_entries import EmptyEntry
 from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
+from migrate.model.warning import warn
 from migrate.model.wording import parse_duration
 
 _GROUP_PAUSE = 0.05  # in seconds; short, because members must be observed before they commit
@@ -91,6 +92,12 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     else:  # Spark creates the directories of its logs even without new records
         missing = catalog.NO_QUERY_STARTED(location=target.name, limit=limit)
     raise CutOverStopped(missing, details=context.start_command.last_lines())
+
+
+def warn_of_failed_command(context: CutOverContext) -> None:
+    """Warn if the ``start`` command failed, although readers have started from the target."""
+    if code := context.start_command.exit_code():
+        warn(catalog.START_COMMAND_FAILED_AFTER_START(exit_code=code))
 
 
 def _progress(context: CutOverContext, facts: Facts) -> str:

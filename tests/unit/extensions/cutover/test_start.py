@@ -19,6 +19,7 @@ from migrate.extensions.cutover.command import Command
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.record import locked, now
 from migrate.extensions.cutover.report import StartReport
+from migrate.extensions.cutover.start import await_first_batch, warn_of_failed_command
 from migrate.extensions.cutover.steps import STEPS
 from migrate.model.errors import CutOverStopped, InputError, Refused
 from migrate.model.message import Message
@@ -195,6 +196,26 @@ def test_first_batch_reports_exit_code_and_log_of_failed_command(tmp_path: Path,
     assert reason_done(context, "start") is None
 
 
+def test_first_batch_reports_exit_code_of_command_whose_query_runs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Regression: The command ended with 1, but its query ran on, and the 1 was never reported."""
+    committed = tmp_path / "query" / "commits"
+    batch = f"mkdir -p {committed}; printf 'v1\\n{{}}' >{committed}/0"
+    command = f"({batch}; sleep 3) & sleep 0.5; exit 1"
+    context = open_context(_seeded(tmp_path, command))
+    act(context, "start")
+    deadline = time.monotonic() + _SECONDS
+    while context.start_command.exit_code() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert context.start_command.status() == "running"  # the child process
+    warn_of_failed_command(context)
+    (warning,) = [line for line in caplog.messages if "[start-command-failed-later]" in line]
+    assert "ended with exit code 1" in warning
+    _await_end(context)
+
+
 @pytest.mark.parametrize("step", ["the step", "the observation"])
 def test_first_batch_waits_for_partially_written_log_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
@@ -207,7 +228,9 @@ def test_first_batch_waits_for_partially_written_log_entry(
     context = open_context(_seeded(tmp_path, f"({write}) & exit 0"))
     act(context, "start")
     if is_step:
-        assert act(context, "first-batch") == "batch 0 is committed"
+        # Without the decision of the step, which reads the entry, too.
+        facts = observe.observe(context)
+        assert await_first_batch(context, facts) == "batch 0 is committed"
         return
     deadline = time.monotonic() + _SECONDS
     while not (commits / "0").exists():

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from decoder import StopKind
+from migrate.extensions.cutover import roll_back
 from migrate.extensions.cutover.command import Command
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.facts import Savepoint
@@ -39,7 +40,7 @@ from migrate.moves.to_spark import to_spark
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition, verify_log
 from migrate.report.verification import outcome_lines
 from migrate.targets.location import LocalDirectory
-from migrate.targets.seed import write_seed
+from migrate.targets.seed import remove_seed, write_seed
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.cut_over import act, facts_of, open_context, reason_done
@@ -383,16 +384,43 @@ def test_failed_record_of_roll_back_is_not_reported_as_unchanged_target(
 ) -> None:
     """Regression: "the target is unchanged, or was partly removed" was reported on a full disk."""
 
+    query, remove = seeded.parent / "query", remove_seed
+
+    def remove_and_fill_disk(location: LocalDirectory) -> None:
+        remove(location)
+        _fail_to_write_record(monkeypatch)
+
+    monkeypatch.setattr(roll_back, "remove_seed", remove_and_fill_disk)
+    with pytest.raises(OSError, match="No space left"):
+        cut_over(seeded, execute=True, back=True, nothing_started=True)
+    monkeypatch.undo()
+    assert not query.exists()
+    (said,) = [line for line in caplog.messages if "[run-stopped]" in line]
+    assert "stopped at back: the target was rolled back, but the record was not updated" in said
+    # Regression: The rerun was refused, because a reader might have started before the deletion.
+    assert _run(seeded, "--back").code == 0
+
+
+def test_roll_back_removes_nothing_if_record_cannot_be_written(
+    seeded: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def fill_disk(_: str) -> None:
         _fail_to_write_record(monkeypatch)
 
     with pytest.raises(OSError, match="No space left"):
         cut_over(seeded, execute=True, back=True, nothing_started=True, confirm=fill_disk)
     monkeypatch.undo()
-    assert not (seeded.parent / "query").exists()
+    assert (seeded.parent / "query/metadata").exists()
     (said,) = [line for line in caplog.messages if "[run-stopped]" in line]
-    assert "stopped at back: the target was rolled back, but the record was not updated" in said
+    assert "stopped at back: the target is unchanged" in said
     assert _run(seeded, "--back", "--nothing-started").code == 0
+
+
+def test_roll_back_removes_seed_whose_metadata_is_empty(seeded: Path) -> None:
+    """Regression: A full disk left the empty file, and the rollback could not be resumed."""
+    (seeded.parent / "query/metadata").write_bytes(b"")
+    assert _run(seeded, "--back", "--nothing-started").code == 0
+    assert not (seeded.parent / "query").exists()
 
 
 @pytest.mark.parametrize("fails", ["record", "location"])
