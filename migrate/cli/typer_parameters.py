@@ -11,6 +11,7 @@ from typing import Annotated, Any, is_typeddict
 
 import typer
 
+from migrate.model import option_names
 from migrate.moves.declare_options import Option, options_of
 
 _CHK = (
@@ -124,9 +125,19 @@ def _parameter(name: str, kind: Any, option: Option, help: str | None = None) ->
     info = typer.Option(
         *(option.flags or (f"--{name.replace('_', '-')}",)),
         metavar=option.metavar,
-        help=help or option.help,
+        help=_with_requirement(help or option.help, option),
         rich_help_panel=option.panel,
     )
     return Parameter(
         name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
     )
+
+
+def _with_requirement(help: str, option: Option) -> str:
+    """Return the help with the options that this option requires, before a default in brackets."""
+    if not option.requires:
+        return help
+    with option_names.command_line_notation():
+        required = f"Requires {' or '.join(map(option_names.option, option.requires))}."
+    text, bracket, default = help.partition(" [")
+    return f"{text} {required}{bracket}{default}"

@@ -129,8 +129,7 @@ class ToKafkaArguments(TypedDict, total=False):
     to_kafka_config: Annotated[
         AnyPath | None,
         Option(
-            "Read the Kafka client properties for the target's cluster from a file, in the "
-            "format of --kafka-config.",
+            "Read the Kafka client properties for the target's cluster from a file.",
             metavar="FILE",
             panel=OTHER_CLUSTER,
             requires=_OF_JOB,
@@ -172,8 +171,7 @@ class DiffArguments(SideArguments, total=False):
     topic_map: Annotated[
         Mapping[str, str] | None,
         Option(
-            "Match LEFT's topic OLD with topic NEW in RIGHT's cluster. Requires --to-kafka-config "
-            "or --to-bootstrap-servers. Repeatable.",
+            "Match LEFT's topic OLD with topic NEW in RIGHT's cluster. Repeatable.",
             metavar="OLD=NEW",
             panel=OTHER_CLUSTER,
             read=parse_topic_map,
@@ -196,7 +194,7 @@ class VerifyArguments(SideArguments, total=False):
     spark_conf: Annotated[
         Mapping[str, str] | None,
         Option(
-            "Set a Spark property. Requires --run. [default: spark.jars.packages with the "
+            "Set a Spark property. [default: spark.jars.packages with the "
             "Kafka connector of PySpark's version]",
             metavar="KEY=VALUE",
             panel=_SPARK,
@@ -318,7 +316,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
         str,
         Option(
             "Choose the start of partitions without an offset in the state: fail, earliest, "
-            "latest, committed (by --source-group), or timestamp:T (ISO 8601 or epoch "
+            "latest, committed (the offset of the source group), or timestamp:T (ISO 8601 or epoch "
             "milliseconds). [default: fail]",
             metavar="HOW",
             panel=ALLOWED,

@@ -39,7 +39,7 @@ _REQUIRED = {
 }
 _DEFAULTS = {
     "spark.master": "local[2]",
-    "spark.app.name": "migrate verify --run",
+    "spark.app.name": "migrate verify",
     "spark.ui.enabled": "false",
 }
 

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from migrate.model.option_names import option as written_option
 from migrate.targets.source_options import Connector, SparkStream
 
 _SEVERAL_STREAMS = (
@@ -21,10 +22,6 @@ _SEVERAL_STREAMS = (
 _COLUMNS = ("topic", "partition", "offset", "CAST(value AS STRING) AS value")
 # The number of records that the trial shows.
 TRIAL_RECORDS = 20
-_GUESSED_VERSION = (
-    "Spark is not installed in migrate's environment. Specify your Spark version with "
-    "--spark-version."
-)
 _SEEDED_LOCATION = (
     "migrate has written the query's start positions to this directory. Use it for one query only."
 )
@@ -117,7 +114,11 @@ def code_head(
     """Yield the comments at the top of the code, and any imports that the options require."""
     launch = language.launch.format(connector.coordinates, shlex.quote(file or language.file))
     yield f"{language.comment} {launch}"
-    yield from [f"{language.comment} {_GUESSED_VERSION}"] * connector.is_guess
+    if connector.is_guess:
+        yield (
+            f"{language.comment} Spark is not installed in migrate's environment. Specify your "
+            f"Spark version with {written_option('spark_version')}."
+        )
     if any(option.from_environment for stream in streams for option in stream.options):
         yield from language.environment_import
 

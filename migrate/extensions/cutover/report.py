@@ -136,7 +136,7 @@ class PlanReport(Model):
         description="the topics of each stream of a query with several streams"
     )
     for_review: bool = Field(
-        default=False, description="true if --until plan has made the plan, for a review"
+        default=False, description="true if a run ended after the step plan, for a review"
     )
 
 

@@ -127,14 +127,16 @@ class KafkaSpec(_SpecPart):
 
     # The fields have the names of the function arguments in ``migrate.moves``.
     bootstrap_servers: Text | None = None
-    kafka_config: PathOrUrl | None = Field(None, alias="config", description="as --kafka-config")
+    kafka_config: PathOrUrl | None = Field(
+        None, alias="config", description="a file of Kafka client properties"
+    )
     kafka_properties: dict[str, str] = Field(
-        default_factory=dict, alias="properties", description="as -X"
+        default_factory=dict, alias="properties", description="Kafka client properties"
     )
     to_kafka_config: PathOrUrl | None = Field(
         None,
         alias="to-config",
-        description="Kafka client properties for the target's cluster, as in --to-kafka-config",
+        description="a file of Kafka client properties for the target's cluster",
     )
 
     @model_validator(mode="after")
@@ -238,8 +240,8 @@ class Spec(_SpecPart):
     rehearse: TextOrTexts | None = Field(
         None, description="the command that each dry run runs before the job is stopped"
     )
-    sink: PathOrUrl | None = Field(None, description="the query's output, as in --sink")
-    sink_writer: Text | None = Field(None, description="as --sink-writer")
+    sink: PathOrUrl | None = Field(None, description="the directory or table of the query's output")
+    sink_writer: Text | None = Field(None, description="the query's name in the sink")
     start: TextOrTexts | None = Field(
         None, description="the command that starts the query, as a shell line or a list of words"
     )

@@ -167,6 +167,6 @@ def _batch(columns: Sequence[Column], by_column: Sequence[Sequence[Any]]) -> pa.
         except (pa.ArrowException, OverflowError, ValueError) as error:
             raise DoesNotFit(
                 f"a value does not fit into column {column.name} {column.type.ddl}: {error}; "
-                "`migrate state --format json` prints it"
+                "`migrate state` prints it as JSON"
             ) from error
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))
