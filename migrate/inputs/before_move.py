@@ -41,7 +41,7 @@ from migrate.model.warning_catalog import (
     QUERY_MAY_RUN,
 )
 
-_DAY = 86_400  # seconds
+_DAY = 86_400  # seconds; a move from an older stop requires evidence
 
 
 def job_refusals(
