@@ -11,7 +11,14 @@ from migrate.inputs.position_inputs import SideKind, parse_side
 from migrate.model.errors import UsageError
 from migrate.model.log import log, timed
 from migrate.moves.declare_options import check_combinations
-from migrate.moves.options import DiffArguments, SideArguments, choice, kafka, target_connection
+from migrate.moves.options import (
+    DiffArguments,
+    SideArguments,
+    check_job_cluster,
+    choice,
+    kafka,
+    target_connection,
+)
 from migrate.moves.translate import translate_side
 from migrate.planning import diff as comparison
 from migrate.planning.diff import Diff
@@ -48,6 +55,7 @@ def diff(
     """
     left_side, right_side = parse_side(left), parse_side(right)
     job, to_kafka = kafka(arguments, SideArguments), target_connection(arguments)
+    check_job_cluster(job, to_kafka)
     check_combinations(DiffArguments, {**arguments, "topic_map": topic_map})
     old = new = job.broker
     translate = None

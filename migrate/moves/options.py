@@ -48,9 +48,6 @@ OTHER_CLUSTER = "Another cluster"
 CHECKED = "What is checked"
 QUERY = "The query"
 _SPARK = "Spark"
-# A connection to the target's cluster requires one of these options.
-_OF_JOB = ("bootstrap_servers", "kafka_config", "kafka_properties")
-_POSITIONS_OF_JOB = "because the positions come from the job's cluster"
 # If any of these options is passed, the target reads from a different cluster.
 _OF_TARGET = ("to_kafka_config", "to_bootstrap_servers")
 
@@ -122,8 +119,6 @@ class ToKafkaArguments(TypedDict, total=False):
             "finds each position there by the surrounding records, or refuses the move.",
             metavar="HOST:PORT,…",
             panel=OTHER_CLUSTER,
-            requires=_OF_JOB,
-            reason=_POSITIONS_OF_JOB,
         ),
     ]
     to_kafka_config: Annotated[
@@ -132,8 +127,6 @@ class ToKafkaArguments(TypedDict, total=False):
             "Read the Kafka client properties for the target's cluster from a file.",
             metavar="FILE",
             panel=OTHER_CLUSTER,
-            requires=_OF_JOB,
-            reason=_POSITIONS_OF_JOB,
         ),
     ]
 
@@ -505,6 +498,22 @@ def target_connection(arguments: ToKafkaArguments) -> Kafka:
     )
 
 
+def check_job_cluster(job: Kafka, target: Kafka) -> None:
+    """Refuse a connection to the target's cluster without a connection to the job's cluster.
+
+    ``verify`` does not call this function: to verify a plan, the target's cluster is sufficient.
+
+    Raises:
+        UsageError: only the connection to the target's cluster was passed.
+    """
+    if target.is_given and not job.is_given:
+        name = "to_bootstrap_servers" if target.bootstrap_servers is not None else "to_kafka_config"
+        raise UsageError(
+            f"{option(name)} requires {option('bootstrap_servers', 'HOST:PORT')}, because the "
+            "positions come from the job's cluster"
+        )
+
+
 def choice(arguments: ChoiceArguments) -> Choice:
     """Return ``ChoiceArguments`` as a ``Choice``."""
     return Choice(
@@ -580,6 +589,7 @@ def move_request(
         check_address(flink_rest)
     to_kafka, policies = target_connection(arguments), policies_of(arguments)
     compare = parse_choice(Compare, "compare", arguments.get("compare") or Compare.SAMPLES)
+    check_job_cluster(brokers, to_kafka)
     check_combinations(PlanArguments, {**arguments, "plan": plan})
     return Request(
         chosen.allow_external_files,

@@ -592,8 +592,8 @@ def test_copies_of_records_that_both_logs_have_lost_fail_verification(
         "--plan-out", plan,
     )  # fmt: skip
     assert made.code == 0, made.stderr
-    assert "up to 3 records were not compared" in made.stderr
-    assert "cannot be compared" in made.stderr
+    assert "up to 3 records could not be compared" in made.stderr
+    assert "[history-sampled]" in made.stderr
     done = migrate("to-spark", "--plan", plan, *clusters, "--checkpoint-dir", location)
     start = json.loads(done.stdout)[name]["0"]
     read = [r.value() for r in _read(other, name) if (r.offset() or 0) >= start]

@@ -219,7 +219,7 @@ def test_user_schema_and_missing_path_are_refused(session: SparkSession) -> None
     reader = session.read.format(FORMAT).schema("topic STRING")
     with pytest.raises(PySparkException, match="omit schema"):
         reader.load(str(GOLDEN)).collect()
-    with pytest.raises(PySparkException, match="no path"):
+    with pytest.raises(PySparkException, match="the path is missing"):
         session.read.format(FORMAT).load().collect()
 
 

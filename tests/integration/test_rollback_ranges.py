@@ -89,7 +89,8 @@ def _recreate_larger(case: Case) -> None:
         (
             _expire,
             ["", "below log start"],
-            "1: the group's earlier offset 4 is below the log start offset; the log now contains 6",
+            "1: the group's earlier offset 4 is below the log start offset; the log now contains "
+            "offsets 6",
         ),
         (
             _recreate_smaller,
@@ -133,7 +134,7 @@ def test_offset_beyond_end_is_refused_without_topic_ids(case: Case) -> None:
     assert refused.code == 4
     assert (
         f"{case.topic}-0: the group's earlier offset 4 is higher than the log end offset; the "
-        "log now contains 0 to 2"
+        "log now contains offsets 0 to 2"
     ) in (refused.stderr)
 
 

@@ -190,7 +190,7 @@ def test_delta_table_skips_batches_with_reused_application_id(
     run_query(per_batch=20)
     assert offsets(spark, "delta", sink) == sorted([*EXPECTED, *EXPECTED[40:]])
 
-    told = f"txnAppId {name!r} up to 2"
+    told = f"(txnAppId): {name!r} up to 2"
     assert told in looked_at(chk, sink).stderr
     # Delta removes old commits: what is left is a checkpoint, in Parquet, and what came since.
     log = sink / "_delta_log"
