@@ -7,14 +7,20 @@ only if there are records to read, so the absence of a newer batch proves nothin
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 from decoder.storage import join
 from migrate.inputs.spark_log import newest_committed_batch, newest_uncommitted_batch
 from migrate.inputs.spark_log_entries import entry_numbers, offsets_path, read_entry
 from migrate.inputs.spark_query import committed_at, query_directory
-from migrate.inputs.watch import LONGEST_WAIT, QueryWatch, longest_interval, possible_wait
+from migrate.inputs.watch import (
+    LONGEST_WAIT,
+    QueryWatch,
+    longest_interval,
+    possible_wait,
+    seconds_since,
+)
 from migrate.model.errors import InputError
 from migrate.model.positions import Origin
 from migrate.storage.files import Files, MissingExtra
@@ -64,10 +70,10 @@ def find_query_watch(origin: Origin) -> QueryWatch:
         return QueryWatch(None, None, None)
     times = [at for at in started if at is not None]
     interval = longest_interval(enumerate(times))
-    age = max(0.0, time.time() - times[-1] / 1000) if times else None
+    age = seconds_since(times[-1]) if times else None
     is_fresh = age is not None and age <= LONGEST_WAIT
     watch = QueryWatch(interval, age, possible_wait(interval, is_fresh=is_fresh))
-    return QueryWatch(interval, age, None) if watch.is_old else watch
+    return replace(watch, wait=None) if watch.is_old else watch
 
 
 def _start_of(path: str, files: Files) -> int | None:

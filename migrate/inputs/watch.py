@@ -111,6 +111,11 @@ class QueryWatch(Watch):
 NO_WATCH = Watch(None, None, None)
 
 
+def seconds_since(time_ms: int) -> float:
+    """Return the time since a moment in epoch milliseconds, by this machine's clock."""
+    return max(0.0, time.time() - time_ms / 1000)
+
+
 def waiting_time(interval: float) -> float:
     """Return the number of seconds in which a running reader would be seen."""
     return max(_INTERVALS * interval, _SHORTEST)

@@ -214,9 +214,10 @@ def recheck_plan(request: Request, plan: Plan) -> tuple[ClusterSnapshot | None, 
     if plan.origin.kind == "batch":
         from migrate.moves.plan_origin import query_signs  # here, because most moves do not need it
 
-        ran_on = [*query_signs(plan)]
+        signs = query_signs(plan)
     else:
-        ran_on = [*checkpoint_signs(plan.origin), *signs_of_progress(own, snapshot)]
+        signs = checkpoint_signs(plan.origin)
+    ran_on = [*signs, *signs_of_progress(own, snapshot)]
     if plan.is_translated:
         question = Question(frozenset(plan.topics), target_group=request.target.group)
         snapshot = ask_broker(request.to_kafka.config(), question)

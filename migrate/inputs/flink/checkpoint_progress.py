@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import posixpath
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from decoder import DecodeError
 from decoder.storage import METADATA_FILE, checkpoint_number, join
 from migrate.inputs.flink.job_id import job_id_of
 from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
-from migrate.inputs.watch import LONGEST_WAIT, NO_WATCH, Watch, possible_wait
+from migrate.inputs.watch import LONGEST_WAIT, NO_WATCH, Watch, possible_wait, seconds_since
 from migrate.model.log import log
 from migrate.model.positions import Origin
 from migrate.storage.files import Files, MissingExtra
@@ -90,6 +89,4 @@ def find_checkpoint_watch(origin: Origin) -> Watch:
 
 def age_of(origin: Origin) -> float | None:
     """Return the time since the origin was written, in seconds; None if unknown."""
-    if origin.written_at is None:
-        return None
-    return max(0.0, time.time() - origin.written_at / 1000)
+    return seconds_since(origin.written_at) if origin.written_at is not None else None

@@ -199,7 +199,7 @@ def test_first_batch_reports_exit_code_and_log_of_failed_command(tmp_path: Path,
 def test_first_batch_reports_exit_code_of_command_whose_query_runs(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Regression: The command ended with 1, but its query ran on, and the 1 was never reported."""
+    """Regression: The exit code of a command was not reported if its query kept running."""
     committed = tmp_path / "query" / "commits"
     batch = f"mkdir -p {committed}; printf 'v1\\n{{}}' >{committed}/0"
     command = f"({batch}; sleep 3) & sleep 0.5; exit 1"
