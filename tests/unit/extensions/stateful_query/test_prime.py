@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -70,7 +71,7 @@ def test_prime_waits_for_newer_checkpoint(tmp_path: Path, monkeypatch: pytest.Mo
         waits.append(seconds)
         write_source(chk.with_name("chk-8"), {0: splits("t", [4])})
 
-    monkeypatch.setattr("migrate.inputs.flink.checkpoint_progress.time.sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     with pytest.raises(Refused, match="the job kept running; it has completed chk-8"):
         _prime(chk, tmp_path / "query")
     assert len(waits) == 1
