@@ -142,8 +142,8 @@ STATE = (
     ),
     Scenario(
         "max-parallelism",
-        "max parallelism 32768, without keyed state, because it would contain long lists of key "
-        "groups",
+        "max parallelism 32768; no keyed state, because its handles would contain long lists of "
+        "key groups",
         checks.widest,
         versions=("1.20", "2.2"),
     ),

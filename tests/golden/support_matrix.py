@@ -28,9 +28,10 @@ result with the values that the classes of Flink and its connector read from the
 """
 _READ = "✓"
 _KEYED = """\
-Each mark (✓) is a snapshot of a real Flink job, in `tests/golden/state`. In all snapshots of a job,
-the decoder reads the same values that Flink restored from the first snapshot. The decoder reads a
-checkpoint of the changelog backend only if the changelog has no changes after its base.
+Each mark (✓) is a snapshot of a real Flink job, in `tests/golden/state`. Flink restored the first
+snapshot of each job and reported the values. The decoder reads the same values from all snapshots
+of the job. It refuses a checkpoint of the changelog backend if the changelog has changes after its
+base.
 """
 _SHAPES = """\
 Each row is a job. `canonical` and `native` are savepoints, and `retained` is a checkpoint.
@@ -49,11 +50,11 @@ _KEPT = {
 _WRITTEN_ANEW = """\
 `migrate to-flink` can rewrite every checkpoint on this page, except for the changelog backend and
 metadata version 2 (`tests/golden/test_new_savepoint.py`). Flink's classes of 1.15, 1.20, and 2.2
-read the changed positions, and the added and removed partitions, from the new savepoints
-(`tests/integration/test_new_positions.py`).
+read the new savepoints. These classes find the changed positions and the added partitions, but not
+the removed partitions (`tests/integration/test_new_positions.py`).
 
 Real jobs with keyed state resume from the new savepoints, and count each record from the new
-positions once (`tests/integration/test_to_flink.py`). The jobs cover these cases:
+positions onward exactly once (`tests/integration/test_to_flink.py`). The jobs cover these cases:
 
 - a stop-with-savepoint, state in files, unaligned checkpoints, and compressed checkpoints (1.15,
   1.20, 2.2, 2.3)

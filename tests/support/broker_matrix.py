@@ -101,7 +101,7 @@ _TEXT = """\
 
 The tests move consumer groups on each Kafka version. A mark (✓) is a test that passed against a
 broker of this version ([source of the tests](../tests/integration/test_broker_versions.py)). The
-broker has one node in KRaft mode, or with ZooKeeper before version 3.3. A dash (—) means that this
+broker has one node in KRaft mode (before version 3.3, with ZooKeeper). A dash (—) means that this
 version does not have the feature, or has it only as an early preview.
 
 {rows}
@@ -113,9 +113,9 @@ version does not have the feature, or has it only as an early preview.
   nothing.
 - **rolled back**: `rollback --execute` restores an offset, and removes two offsets that did not
   exist before.
-- **recreated topic detected**: The topic is recreated after a plan is saved. The plan's execution
-  detects this by the ID of the topic.
-- **other group types refused**: These are share groups and streams groups.
+- **recreated topic detected**: The topic is recreated after a plan is saved. When the plan is
+  executed, `migrate` detects the new topic by its ID.
+- **other group types refused**: `migrate` refuses share groups and streams groups.
 """
 
 

@@ -170,13 +170,14 @@ does not have the feature.
   record too early in a second partition. The test detects both errors.
 - **named seed**: Spark 4.2 and later can assign names to sources. The seed is stored under these
   names.
-- **verify --run**: Spark's own plan of its first batch has the offsets of the seed.
-- **copy-query**: A query that counts resumes in a copy of its checkpoint location, at different
-  positions and with its counts (`migrate copy-query`). With `transformWithState`, the test
-  removes the old location first.
+- **verify --run**: Spark plans its first batch, and this batch starts at the offsets of the seed.
+- **copy-query**: A query that counts records resumes from a copy of its checkpoint location, at
+  different positions and with its old counts (`migrate copy-query`). With `transformWithState`,
+  the test removes the old location first.
 
-After a failure, Spark 4.1.1 fails with or without a seed, when it reports on the batch that it
-reruns (`KafkaMicroBatchStream.metrics`). Spark 4.2.0 fixes this.
+If a query is restarted after a failure, it reruns the failed batch. Spark 4.1.1 then fails again
+when it computes the metrics of this batch (`KafkaMicroBatchStream.metrics`), with or without a
+seed. Spark 4.2.0 fixes this problem.
 
 `diff`, `verify`, and `commit-group spark:DIR` read checkpoint locations from each of these Spark
 versions (`tests/golden/spark`). They support:
@@ -187,8 +188,9 @@ versions (`tests/golden/spark`). They support:
 - batches that repartition a query's state, and their [skipped
   batches](explanation/traps-spark.md#d14-skipped-batches-are-committed)
 
-A query keeps the version of its log. Version 3 of the commit log is from Spark 4.3 and contains the
-sink. Control batches are refused. Spark 4.2 can read control batches but does not write them.
+A query keeps the log version with which it started. Spark 4.3 introduced version 3 of the commit
+log, which also contains the sink. `migrate` refuses control batches. Spark 4.2 can read control
+batches but does not write them.
 """
 
 

@@ -59,11 +59,11 @@ does not have the feature.
   the records after the savepoint. Its results equal the results over all records of the topic. No
   ID is duplicated, and no window fires twice.
 - **RocksDB**: The test uses this state store. The other rows use Spark's default store.
-- **newer logs**: Spark 4.1 and later can write state files with IDs, and Spark 4.2 and later an
-  offset log of version 2. Both are optional. Spark 4.0 cannot read such IDs back, so `prime`
-  refuses it.
-- **named streams**: In Spark 4.2 and later, streams can have names. `prime` assigns them.
-- **wrong keys detected**: One key is wrong, one is missing, and one is superfluous. `prime` counts
+- **newer logs**: The query uses optional newer formats: state files with IDs (Spark 4.1 and later)
+  and version 2 of the offset log (Spark 4.2 and later). Spark 4.0 can write state files with IDs
+  but cannot read them back, so `prime` refuses them with Spark 4.0.
+- **named streams**: In Spark 4.2 and later, streams can have names. `prime` assigns the names.
+- **wrong keys detected**: One key is wrong, one is missing, and one is unexpected. `prime` counts
   each of them and writes nothing.
 - **initialState**: The test uses a processor (`transformWithStateInPandas`) with RocksDB.
 - **rehearsals**: Queries that count, deduplicate, and fill windows are rehearsed on the records
@@ -71,8 +71,8 @@ does not have the feature.
   the records.
 
 The proof reads Spark's state with the data source of Spark 4. Spark 3.5 has no such data source.
-There, a query resumes from a copy of the checkpoint location, reads no
-records, and emits all of its state.
+There, a query resumes from a copy of the checkpoint location, reads no records, and emits all of
+its state.
 """
 
 

@@ -57,9 +57,9 @@ SHAPES = (
         "DataStream windows (tumbling, sliding, session, count, with an evictor, with allowed "
         "lateness); an interval join",
     ),
-    KeyedJob("sql-groups", "GROUP BY, COUNT(DISTINCT), COLLECT, a group of groups, DISTINCT"),
-    KeyedJob("sql-windows", "TUMBLE, HOP and CUMULATE; GROUP BY TUMBLE and SESSION"),
-    KeyedJob("sql-ranks", "ROW_NUMBER() = 1 of four orders, top n, OVER", versions=SINCE_1_20),
+    KeyedJob("sql-groups", "GROUP BY, COUNT(DISTINCT), COLLECT, nested GROUP BY, DISTINCT"),
+    KeyedJob("sql-windows", "TUMBLE, HOP, and CUMULATE; GROUP BY with TUMBLE and with SESSION"),
+    KeyedJob("sql-ranks", "ROW_NUMBER() = 1 with four sort orders, top n, OVER", versions=SINCE_1_20),
     KeyedJob("sql-joins", "joins, an interval join, IN"),
     KeyedJob("sql-rows", "rows with every SQL type"),
     KeyedJob(
@@ -97,7 +97,7 @@ STORAGE = (
         "changelog", "changelog of the heap backend without materialized state", versions=SINCE_1_20
     ),
     KeyedJob("changelog-materialized", "changelog with materialized state", versions=SINCE_1_20),
-    KeyedJob("forst", "ForSt, states of the ordinary API", versions=ASYNC_STATE),
+    KeyedJob("forst", "ForSt, states of the synchronous API", versions=ASYNC_STATE),
     KeyedJob("async", "heap backend, states of the asynchronous API", versions=ASYNC_STATE),
     KeyedJob("async-rocksdb", "RocksDB, states of the asynchronous API", versions=ASYNC_STATE),
     KeyedJob("async-forst", "ForSt, states of the asynchronous API", versions=ASYNC_STATE),
