@@ -59,7 +59,9 @@ SHAPES = (
     ),
     KeyedJob("sql-groups", "GROUP BY, COUNT(DISTINCT), COLLECT, nested GROUP BY, DISTINCT"),
     KeyedJob("sql-windows", "TUMBLE, HOP, and CUMULATE; GROUP BY with TUMBLE and with SESSION"),
-    KeyedJob("sql-ranks", "ROW_NUMBER() = 1 with four sort orders, top n, OVER", versions=SINCE_1_20),
+    KeyedJob(
+        "sql-ranks", "ROW_NUMBER() = 1 with four sort orders, top n, OVER", versions=SINCE_1_20
+    ),
     KeyedJob("sql-joins", "joins, an interval join, IN"),
     KeyedJob("sql-rows", "rows with every SQL type"),
     KeyedJob(
