@@ -138,11 +138,11 @@ def test_command_loads_only_required_modules(
 
 
 @pytest.mark.parametrize("name", sorted(_OF_MOVES | _OF_OTHER_MOVES | _OF_TABLES))
-def test_unwanted_module_exists(name: str) -> None:
+def test_module_that_must_not_be_loaded_exists(name: str) -> None:
     assert find_spec(name) is not None
 
 
-def test_loaded_modules_would_be_detected(tmp_path: Path) -> None:
+def test_check_of_loaded_modules_detects_loaded_modules(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     looked_for = {"migrate.report.table", "decoder.kafka", "asyncio"}
     assert _among(_loaded("inspect", chk), looked_for) == looked_for - {"asyncio"}

@@ -75,7 +75,7 @@ def slow_lines(no_watchers: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[l
 
 
 def test_short_stages_in_a_row_write_lines(slow_lines: list[str]) -> None:
-    """Regression: many stages of nine seconds each were silent."""
+    """Regression: A series of stages of nine seconds each wrote no progress line."""
     for number in range(12):
         with timed(f"stage {number}"):
             time.sleep(0.1)

@@ -140,7 +140,7 @@ def test_replaced_checkpoint_fails_verification(chk: Path, tmp_path: Path) -> No
     assert f"{chk} now contains checkpoint 8, but the plan is for checkpoint 7" in result.stderr
 
 
-def test_unselected_partitions_are_not_missing(chk: Path) -> None:
+def test_verify_does_not_report_unselected_partitions_as_missing(chk: Path) -> None:
     _plan(chk, "--partitions", "t:1")
     assert _verify_seed().code == 0
 

@@ -465,7 +465,7 @@ def test_records_before_second_copy_of_first_kept_record_do_not_count_as_compare
 
 @pytest.mark.parametrize("log_start", [0, 18])
 def test_records_before_compared_runs_do_not_count_as_compared(log_start: int) -> None:
-    """Regression: The result was "at the end" for log start 0, and "foreign records" for 18."""
+    """Regression: The result was "at the end" (log start 0) or "foreign records" (log start 18)."""
     items = _named(0, 30)
     new = _log([*items[:20], *items[11:18], *_foreign(2, 1000), *items[18:20]], log_start)
     found = _Found({0: _log(items, 18)}, {0: new}, {0: 20})

@@ -143,7 +143,7 @@ def test_new_partition_with_older_records_triggers_warning(
         assert f"the first is t-1: up to {older}" in warning
 
 
-def test_gone_skip_omits_deleted_partition(tmp_path: Path) -> None:
+def test_gone_policy_skip_omits_deleted_partition(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [1, 2], [(0, 5)], Policies(gone=Gone.SKIP))
     assert not plan.refusals
     assert plan.next_offsets == {("t", 0): 1}

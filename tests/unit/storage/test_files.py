@@ -540,7 +540,9 @@ class _Bucket(MemoryFiles):
         (f"gs://bucket/gf36/flink/{_JOB}/chk-7/state", False),
     ],
 )
-def test_objects_of_other_directories_are_external_under_entropy(uri: str, own: bool) -> None:
+def test_objects_of_other_directories_are_external_with_entropy_injection(
+    uri: str, own: bool
+) -> None:
     place = Files().from_uri(uri)
     assert place is not None
     files = _Bucket({place: b"state"})
@@ -554,7 +556,7 @@ def test_objects_of_other_directories_are_external_under_entropy(uri: str, own: 
     assert StateFiles(_CHK, files, allow_external=True).read(state, "it") == b"state"
 
 
-def test_neighbors_of_savepoint_are_external_under_entropy() -> None:
+def test_neighbors_of_savepoint_are_external_with_entropy_injection() -> None:
     savepoint = "s3://bucket/savepoints/savepoint-1"
     own = "s3://bucket/gf36/savepoints/savepoint-1/state"
     neighbour = "s3://bucket/savepoints/savepoint-12/state"

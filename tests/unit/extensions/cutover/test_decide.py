@@ -234,7 +234,7 @@ def test_change_of_savepoint_repeats_check(
     assert _shown(_decide("check", facts)) == decision
 
 
-def test_forgotten_and_failed_jobs_get_different_remedies() -> None:
+def test_job_forgotten_by_flink_and_failed_job_get_different_remedies() -> None:
     def reason(job: JobToStop) -> Message:
         return _reason(_decide("stop", _facts(_record(**_ASKED), job=job)))
 
@@ -393,7 +393,7 @@ def test_record_continues_after_rollback_of_takeover_by_second_record() -> None:
 
 
 def test_member_assigned_to_other_topic_does_not_count_as_started() -> None:
-    """Regression: A member on a different topic was proof, so the start command never ran."""
+    """Regression: A member on a different topic counted as a start, so no start command ran."""
     member = Member("c", "h", frozenset({("payments", 0)}))
     view = replace(_group(*_BOTH, by=_ID).view, members=(member,))
     facts = _facts(

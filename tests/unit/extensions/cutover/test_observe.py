@@ -327,7 +327,7 @@ def test_failed_or_timed_out_stop_reports_job_state(
 
 
 def test_state_of_job_is_reported_as_known(flink: tuple[Flink, str], tmp_path: Path) -> None:
-    """Regression: "a stop was requested" before the request, and after the stop had failed."""
+    """Regression: The state was "a stop was requested" before the request and after its failure."""
     known, url = flink
     context = _context(tmp_path, url)
     context.record.path.unlink(missing_ok=True)

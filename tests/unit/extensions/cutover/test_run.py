@@ -138,7 +138,7 @@ def test_failure_location_is_logged_despite_full_disk(
 def test_full_disk_after_step_is_not_reported_as_failure_of_step(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Regression: "the target was written only partly or not at all", but it was complete."""
+    """Regression: The message for a complete target was "written only partly or not at all"."""
     _fill_disk_after(world, "write", monkeypatch)
     with pytest.raises(OSError, match="No space left") as stopped:
         world.run(execute=True)
@@ -153,7 +153,7 @@ def test_full_disk_after_step_is_not_reported_as_failure_of_step(
 def test_refused_run_reports_no_record_that_it_has_not_written(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: "only the record was written", although its disk was full."""
+    """Regression: The message was "only the record was written", but the record's disk was full."""
     _fill_disk_after(world, "look", monkeypatch)
     world.fails = {"look": Refused(["no"])}
     refused = migrate("cut-over", world.spec, "--execute", "--yes")
@@ -220,7 +220,7 @@ def _disk(folder: Path, *, full: bool) -> Iterator[None]:
 def test_dry_run_fails_as_real_run_if_record_cannot_be_written(
     world: World, tmp_path: Path, full: bool, mode: tuple[str, ...]
 ) -> None:
-    """Regression: "no obstacle was found", but --execute could not write the record."""
+    """Regression: The dry run found no obstacle, but --execute could not write the record."""
     folder = tmp_path / "disk"
     world.spec.write_text(f"{world.spec.read_text()}record: {folder}/orders\n")
     with _disk(folder, full=full):

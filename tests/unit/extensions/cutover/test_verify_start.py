@@ -98,7 +98,7 @@ def test_start_is_verified_only_with_sufficient_evidence(
     assert judgement.rows[0].began_right is began_right
 
 
-def test_unknown_start_is_not_reported_as_lost_0() -> None:
+def test_unknown_start_is_not_reported_as_zero_lost_records() -> None:
     lagging = _judge(_row(first_commit=95), StartOutcome.MOVED_ON, 15, **_OTHERS)
     assert lagging.report.unknown == 1
     assert lagging.text == (

@@ -254,7 +254,7 @@ def test_scan_plans_match_to_spark_plans(tmp_path: Path) -> None:
     assert [row["plan"] for row in rows] == [file, "", "", "", ""]
 
 
-def test_failed_plan_does_not_affect_remaining_jobs(
+def test_failed_plan_of_job_does_not_affect_plans_of_remaining_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good, on_a_directory, unlucky = (
