@@ -166,15 +166,15 @@ def decide_clean(facts: Facts) -> Decision:
     if facts.spec.stopped_by_others:
         return Action.RECORD_CLEAN_STOP
     job = require(facts.job)
-    ended_with, state = job.ended_with, job.flink_job.state
+    ended_with, ended = job.ended_with, job.flink_job
     if ended_with is not None and not is_same_savepoint(ended_with.pointer, savepoint.pointer):
         raise CutOverStopped(
             catalog.JOB_ENDED_WITH_OTHER_SAVEPOINT(
                 savepoint=ended_with.pointer, recorded=savepoint.pointer
             )
         )
-    if not flink.finished or state not in ("FINISHED", "UNKNOWN"):
-        raise CutOverStopped(catalog.JOB_NOT_FINISHED(state=state))
+    if not flink.finished or (ended.is_listed and not ended.is_finished):
+        raise CutOverStopped(catalog.JOB_NOT_FINISHED(state=ended.state))
     return Action.RECORD_CLEAN_STOP
 
 

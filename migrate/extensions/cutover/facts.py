@@ -95,7 +95,7 @@ class JobToStop:
     @property
     def is_known(self) -> bool:
         """Return whether Flink still answers and lists the job."""
-        return self.flink_job.state != "UNKNOWN"
+        return self.flink_job.is_listed
 
     @property
     def has_ended(self) -> bool:

@@ -63,7 +63,7 @@ def read_job(context: CutOverContext) -> JobToStop:
     flink, recorded = context.flink, context.record.model.flink
     jobs = flink.jobs()
     if recorded.job_id is not None:
-        unknown = FlinkJob(recorded.job_id, recorded.job_name or "", "UNKNOWN")
+        unknown = FlinkJob.not_listed(recorded.job_id, recorded.job_name or "")
         job = next((job for job in jobs if job.job_id == recorded.job_id), unknown)
     else:
         assert context.spec.flink.job is not None  # checked by the spec
@@ -75,12 +75,12 @@ def read_job(context: CutOverContext) -> JobToStop:
     trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id)
     if attempt is not None and attempt.savepoint is not None and not job.ended:
         job = _job_after_refresh(flink, job)
-        if not job.ended and job.state != "UNKNOWN":  # the job was restarted with the same ID
+        if not job.ended and job.is_listed:  # the job was restarted with the same ID
             trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id, skip_ended=True)
     ended_with, savepoints, elsewhere = None, list[Savepoint](), None
-    if job.ended or job.state == "UNKNOWN":
+    if job.ended or not job.is_listed:
         savepoints = _stop_savepoints_in(context, folder)
-        if job.state == "FINISHED":
+        if job.is_finished:
             ended_with = _final_savepoint(context, job.job_id, folder, savepoints)
             if ended_with is None and (newest := flink.details(job.job_id).newest_savepoint):
                 elsewhere = printable_text(newest[1])
@@ -130,7 +130,7 @@ def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
     for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
         if job.ended:
             break
-        job = flink.job(job.job_id) or FlinkJob(job.job_id, job.name, "UNKNOWN")
+        job = flink.job(job.job_id) or FlinkJob.not_listed(job.job_id, job.name)
     return job
 
 
@@ -152,10 +152,10 @@ def _first_unfailed_attempt(
 
 
 def read_ended_job(context: CutOverContext) -> JobToStop:
-    """Return the job once it has ended or is unknown, or its state after ``MAX_WAIT_SECONDS``.
+    """Return the job once it has ended or is not listed, or its state after ``MAX_WAIT_SECONDS``.
 
     A single job's JobManager exits with the job. If the JobManager does not answer, but the stop
-    has finished according to the record, return the recorded job with the state ``UNKNOWN``.
+    has finished according to the record, return the recorded job as one that is not listed.
 
     Raises:
         Refused, CutOverStopped, FlinkRestError, InputError: as in ``read_job``.
@@ -168,7 +168,7 @@ def read_ended_job(context: CutOverContext) -> JobToStop:
             recorded = context.record.model.flink
             if not recorded.finished:
                 raise
-            gone = FlinkJob(recorded.job_id or "", recorded.job_name or "", "UNKNOWN")
+            gone = FlinkJob.not_listed(recorded.job_id or "", recorded.job_name or "")
             return JobToStop(gone, "", None, None, (), "")
         if job.flink_job.ended or not job.is_known:
             break

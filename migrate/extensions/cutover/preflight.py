@@ -115,7 +115,7 @@ def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]
         OSError: the folder for savepoints cannot be read.
     """
     job = job_to_stop.flink_job
-    if job.state != "RUNNING":
+    if not job.is_running:
         raise Refused(catalog.JOB_NOT_RUNNING(job_id=job.job_id, job=job.name, state=job.state))
     context.files.list_directory(path_of(job_to_stop.folder, context.files))
     for _ in poll(_MAX_READ_SECONDS):

@@ -90,23 +90,37 @@ def _not_ours_reason(facts: Facts, target: LocationFacts) -> Message | None:
     )
 
 
-def restart_advice(facts: Facts) -> str:
-    """Return the user's next steps for the Flink job, or an empty string if it was not stopped.
+class RestartAdvice(NamedTuple):
+    """The user's next steps for the Flink job.
+
+    Attributes:
+        text: the steps; empty if the cut-over did not stop the job.
+        may_start: True if the user may start the job from its savepoint.
+    """
+
+    text: str
+    may_start: bool = False
+
+
+def restart_advice(facts: Facts) -> RestartAdvice:
+    """Return the advice on the Flink job.
 
     The facts must have ``target``, ``started_again``, and ``savepoint``.
     """
     savepoint, restarted = facts.savepoint_pointer, facts.started_again
     started, reason = started_work(facts)
     if savepoint is None:
-        return ""
+        return RestartAdvice("")
     warning = "do not start the Flink job from its savepoint"
     if isinstance(restarted, FlinkJob):
         job = f"job {restarted.name} ({restarted.job_id})"
-        return f"{warning}, because {job} has resumed from it; move that job"
+        return RestartAdvice(f"{warning}, because {job} has resumed from it; move that job")
     if started is Started.YES:
-        return f"{warning}, because {reason}; the job would reprocess the same records"
+        return RestartAdvice(
+            f"{warning}, because {reason}; the job would reprocess the same records"
+        )
     if started is Started.MAYBE and not facts.nothing_started:
-        return (
+        return RestartAdvice(
             f"{warning} yet, because {reason}; stop all readers of {facts.target_name}, check "
             f"their output, and then roll back with {option('back', True)} and "
             f"{option('nothing_started', True)}"
@@ -124,7 +138,8 @@ def restart_advice(facts: Facts) -> str:
         )
     if isinstance(facts.savepoint, Unavailable):
         but += f"; this machine cannot read the savepoint: {facts.savepoint.error}"
-    return f"start the Flink job from its savepoint{unless}: flink run -s {savepoint} …{but}"
+    text = f"start the Flink job from its savepoint{unless}: flink run -s {savepoint} …{but}"
+    return RestartAdvice(text, may_start=True)
 
 
 def _is_drained(facts: Facts) -> bool:
@@ -144,7 +159,7 @@ class Undo(NamedTuple):
     call: Callable[[], object]
 
 
-def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
+def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, RestartAdvice]:
     """Return the change that undoes writing the target (None if unwritten), and ``restart_advice``.
 
     Raises:

@@ -208,7 +208,7 @@ def _dry_run(context: CutOverContext) -> tuple[Sequence[StepResult], DowntimePre
 def _dry_roll_back(context: CutOverContext) -> Sequence[StepResult]:
     undo, advice = plan_roll_back(context)
     check_writable(context.record.folder)
-    lines = [undo.line, advice] if undo is not None else [advice]
+    lines = [undo.line, advice.text] if undo is not None else [advice.text]
     return [StepResult(_BACK, "to do", line) for line in lines]
 
 
@@ -310,7 +310,7 @@ def _roll_back(
         if confirm is not None:
             confirm(f"roll back: {undo.line if undo is not None else 'discard this record'}?")
             undo, advice = plan_roll_back(context)  # the facts may have changed
-        results = [StepResult(_BACK, "to do", advice)]
+        results = [StepResult(_BACK, "to do", advice.text)]
         if undo is not None:
             log.info(undo.line)
             results.insert(0, StepResult(_BACK, "done", undo.line))
@@ -357,8 +357,9 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
             raise
         warn(RUN_STOPPED(when=when, step=name, state=progress.state()))
         notes = [next_step]
-        if advice := restart_advice(observe(context, "target", "started again", "savepoint")):
-            notes.append(f"or {advice}" if advice.startswith("start ") else advice)
+        advice = restart_advice(observe(context, "target", "started again", "savepoint"))
+        if advice.text:
+            notes.append(f"or {advice.text}" if advice.may_start else advice.text)
         stopped = CutOverStopped(*error.reasons) if isinstance(error, Refused) else error
         if isinstance(error, Exception):
             add_notes(stopped, *notes)

@@ -237,7 +237,7 @@ def _is_unrelated(origin: Origin, job: FlinkJob) -> bool:
 def _doubt_of_stop(jobs: Sequence[RestoredJob], own: Sequence[FlinkJob]) -> str | None:
     """Return the reason to suspect that one of the listed jobs is the restarted job, or None."""
     for job in own:
-        if job.state != "FINISHED":
+        if not job.is_finished:
             return f"Flink lists job {job.job_id} as {job.state}, not as FINISHED"
     return hidden_start(jobs, own, _end_of(own))
 

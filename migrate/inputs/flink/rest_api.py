@@ -33,6 +33,7 @@ _NO_PATH = "<checkpoint-not-externally-addressable>"
 # The states that a job never leaves. SUSPENDED is not one of these states, because another
 # JobManager can recover the job.
 _ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
+_NOT_LISTED = "not listed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class FlinkJob:
     """A job, as reported by the JobManager.
 
     Attributes:
-        state: Flink's name for the state: RUNNING, RESTARTING, …
+        state: Flink's name for the state: RUNNING, RESTARTING, …; ``not listed`` for a job that
+            Flink does not list.
         began_ms: the time when the job started, in epoch milliseconds, by the JobManager's clock.
         ended_ms: the time when the job ended, by the same clock; None if the job has not ended.
     """
@@ -50,6 +52,24 @@ class FlinkJob:
     state: str
     began_ms: int = 0
     ended_ms: int | None = None
+
+    @classmethod
+    def not_listed(cls, job_id: str, name: str) -> FlinkJob:
+        """Return a job that Flink does not list."""
+        return cls(job_id, name, _NOT_LISTED)
+
+    @property
+    def is_listed(self) -> bool:
+        return self.state != _NOT_LISTED
+
+    @property
+    def is_running(self) -> bool:
+        return self.state == "RUNNING"
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether the job completed all its work, such as a stop-with-savepoint."""
+        return self.state == "FINISHED"
 
     @property
     def ended(self) -> bool:

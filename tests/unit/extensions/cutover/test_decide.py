@@ -206,8 +206,8 @@ _ENDED = StopAttempt(savepoint="/s/savepoint-1")
         (_ASKED, _stopped_job(attempt=_GOES_ON), "done", Action.AWAIT_STOP),
         (_ASKED, _stopped_job("FINISHED", attempt=_ENDED), "done", Action.AWAIT_STOP),
         (_ASKED, _stopped_job("FAILED"), "done", "stopped"),
-        (_ASKED, _stopped_job("UNKNOWN"), "done", "stopped"),
-        (_ASKED, _stopped_job("UNKNOWN", savepoints=(_SAVED,)), "done", "stopped"),
+        (_ASKED, _stopped_job("not listed"), "done", "stopped"),
+        (_ASKED, _stopped_job("not listed", savepoints=(_SAVED,)), "done", "stopped"),
         ({"flink": {"savepoint": "/s"}}, None, "done", "done"),
     ],
 )
@@ -238,7 +238,7 @@ def test_job_forgotten_by_flink_and_failed_job_get_different_remedies() -> None:
     def reason(job: JobToStop) -> Message:
         return _reason(_decide("stop", _facts(_record(**_ASKED), job=job)))
 
-    forgotten = reason(_stopped_job("UNKNOWN", savepoints=(_SAVED,)))
+    forgotten = reason(_stopped_job("not listed", savepoints=(_SAVED,)))
     assert (forgotten.code, forgotten.facts["savepoint"]) == ("job-not-listed", "/s/savepoint-1")
     assert reason(_stopped_job("FAILED")).code == "no-final-savepoint"
     with_savepoint = reason(_stopped_job("FAILED", savepoints=(_SAVED,)))
@@ -254,7 +254,7 @@ def test_job_forgotten_by_flink_and_failed_job_get_different_remedies() -> None:
         (True, {}, replace(_SAVED, stop=StopKind.NONE), None, "refused"),
         (True, {}, Unavailable(OSError("gone")), None, "no answer"),
         (False, {"finished": True}, _SAVED, _stopped_job("FINISHED"), Action.RECORD_CLEAN_STOP),
-        (False, {"finished": True}, _SAVED, _stopped_job("UNKNOWN"), Action.RECORD_CLEAN_STOP),
+        (False, {"finished": True}, _SAVED, _stopped_job("not listed"), Action.RECORD_CLEAN_STOP),
         # A fixed id: the job was started again, and stopped with another savepoint.
         (
             False,
@@ -447,7 +447,7 @@ def test_recorded_start_evidence_outweighs_empty_target(seen: dict[str, Any], ta
     assert started_work(facts)[0] is not Started.NO
     for step in ("plan", "apply"):
         assert not isinstance(_decide(step, facts), Action), step
-    assert "start the Flink job from" not in restart_advice(facts).partition("do not ")[0]
+    assert "start the Flink job from" not in restart_advice(facts).text.partition("do not ")[0]
     assert _no_way_back(facts) is not None
 
 
@@ -871,7 +871,7 @@ def test_roll_back_is_offered_only_if_nothing_has_started(
     record: dict[str, Any], more: dict[str, Any], advice: str, back: str | None
 ) -> None:
     facts = _facts(_record(**record, flink=_FINISHED), **{"target": _location(), **more})
-    assert restart_advice(facts).startswith(advice)
+    assert restart_advice(facts).text.startswith(advice)
     decision = _no_way_back(facts)
     if back is None:
         assert decision is None
@@ -911,7 +911,9 @@ def test_restart_advice_warns_of_duplicate_windows_after_drain(
     saved = replace(_SAVED, stop=stop) if stop is not None else _AWAY
     facts = _facts(_record(**_SEEDED, flink=_FINISHED), target=_location(), savepoint=saved)
     flink = facts.spec.flink.model_copy(update={"drain": drain})
-    advice = restart_advice(replace(facts, spec=facts.spec.model_copy(update={"flink": flink})))
+    advice = restart_advice(
+        replace(facts, spec=facts.spec.model_copy(update={"flink": flink}))
+    ).text
     assert advice.startswith("start the Flink job from its savepoint")
     assert ("the drain emitted unfinished windows" in advice) == told
     assert ("this machine cannot read the savepoint: no answer" in advice) == (stop is None)
@@ -920,10 +922,10 @@ def test_restart_advice_warns_of_duplicate_windows_after_drain(
 def test_restart_advice_excludes_savepoint_if_job_was_restarted() -> None:
     facts = _facts(_record(flink={"savepoint": "/s"}), target=LocationFacts("/q"))
     again = replace(facts, started_again=FlinkJob("b", "orders", "CANCELED", 9, 10))
-    assert restart_advice(again).startswith(
+    assert restart_advice(again).text.startswith(
         "do not start the Flink job from its savepoint, because job"
     )
-    away = restart_advice(replace(facts, started_again=_AWAY))
+    away = restart_advice(replace(facts, started_again=_AWAY)).text
     assert away.startswith(
         "start the Flink job from its savepoint, unless the job was already restarted"
     )
@@ -948,7 +950,7 @@ def test_roll_back_keeps_seed_of_different_record() -> None:
 
 def test_restart_advice_is_empty_before_stop() -> None:
     facts = _facts(_record(), target=LocationFacts("/q"))
-    assert restart_advice(facts) == ""
+    assert restart_advice(facts).text == ""
     assert _reason(_no_way_back(facts)).code == "nothing-to-roll-back"
 
 

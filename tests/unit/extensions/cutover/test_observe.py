@@ -322,7 +322,7 @@ def test_failed_or_timed_out_stop_reports_job_state(
     with pytest.raises(CutOverStopped) as unknown:
         act(context, "stop")
     assert _codes_and_facts(unknown.value) == [
-        ("stop-unfinished", {**unfinished, "state": "unknown"})
+        ("stop-unfinished", {**unfinished, "state": "not listed"})
     ]
 
 
@@ -396,7 +396,7 @@ def test_ended_job_without_reported_savepoint_is_not_stopped(
         act(context, "stop")
     ((found, facts),) = _codes_and_facts(refused.value)
     assert (found, facts["job_id"]) == (code, _JOB)
-    assert facts.get("state", "UNKNOWN") == (state or "UNKNOWN")
+    assert facts.get("state", "not listed") == (state or "not listed")
     savepoint = f"{tmp_path}/savepoints/{_JOB}/savepoint-1"
     assert (savepoint in str(refused.value)) == left
     assert not known.asked

@@ -21,6 +21,7 @@ from migrate.extensions.cutover import catalog, run
 from migrate.extensions.cutover.cli import wrapped_steps
 from migrate.extensions.cutover.decide import Action, Decision, Done
 from migrate.extensions.cutover.facts import Facts
+from migrate.extensions.cutover.roll_back import RestartAdvice
 from migrate.extensions.cutover.run import CutOver, StepResult, cut_over
 from migrate.extensions.cutover.steps import Step
 from migrate.model.errors import CutOverStopped, Refused, UsageError, take_notes
@@ -486,7 +487,8 @@ def test_stopped_run_records_codes_of_its_reasons(world: World) -> None:
 def test_control_characters_in_savepoint_name_are_escaped_in_advice(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "restart_advice", lambda _: "start savepoint-\x1b[2J")
+    advice = RestartAdvice("start savepoint-\x1b[2J", may_start=True)
+    monkeypatch.setattr(run, "restart_advice", lambda _: advice)
     world.fails = {"check": CutOverStopped("no")}
     stopped = migrate("cut-over", world.spec, "--execute", "--yes")
     assert stopped.stderr.endswith("\nor start savepoint-\\x1b[2J\n")
