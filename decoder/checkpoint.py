@@ -43,12 +43,14 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 MAX_METADATA_BYTES = 1 << 30
 # The size of the first read; most ``_metadata`` files are shorter and need no second read.
 _FIRST_READ_BYTES = 64 * 1024
-# The maximum number of restarts of a read because the job completed a newer checkpoint. A job may
-# complete checkpoints faster than a slow object store delivers one. Restarts after a deleted file
-# are not limited, because each restart reads a checkpoint with a higher number, so the loop ends.
+# A read restarts if the job completes a newer checkpoint in the meantime. This is the maximum
+# number of such restarts, because a job may complete checkpoints faster than a slow object store
+# delivers one. Restarts after a deleted file are not limited. Each of them reads a checkpoint with
+# a higher number, so the loop ends.
 _MAX_RESTARTS = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-# A job may retain hundreds of checkpoints, and each one takes a request to a remote store.
+# The number of requests to send at the same time. A job may retain hundreds of checkpoints, and
+# each checkpoint takes a request to a remote store.
 _PARALLEL_REQUESTS = 16
 
 
@@ -233,8 +235,8 @@ def _read_checkpoint(
 def _is_copy(directory: str, original: str | None, files: ByteSource) -> bool:
     """Return whether Flink originally wrote a checkpoint to a different directory.
 
-    Flink may have written the checkpoint through a link, so ``original`` is also compared after its
-    links are resolved. ``directory`` contains no links.
+    Flink may have written the checkpoint to a path with a symbolic link. Therefore, ``original`` is
+    also compared after its links are resolved. ``directory`` contains no links.
     """
     if original is None or not is_other_directory(directory, original):
         return False
@@ -243,7 +245,7 @@ def _is_copy(directory: str, original: str | None, files: ByteSource) -> bool:
 
 
 def _has_entropy(directory: str, named: list[str], files: ByteSource) -> bool:
-    """Return whether Flink wrote ``_metadata`` here and the ``named`` state files elsewhere.
+    """Return whether Flink wrote ``_metadata`` to ``directory``, and the ``named`` files elsewhere.
 
     Under entropy injection, the path of each state file contains different random characters, and
     the path of ``_metadata`` contains none. In a copy, the state files are next to ``_metadata``.
@@ -283,8 +285,8 @@ def _find_replacement(
     Raises:
         DecodeError: ``_metadata`` was deleted, and there is no replacement: the pointer refers to
             this checkpoint itself, or no newer checkpoint is complete.
-        DecodeError, FileNotFoundError: ``missing`` itself, if there is no replacement and
-            ``_metadata`` still exists.
+        DecodeError, FileNotFoundError: there is no replacement, and ``_metadata`` still exists. In
+            this case, ``missing`` is raised.
     """
     directory = posixpath.dirname(files.absolute(metadata_path))
     number = checkpoint_number(directory)
@@ -340,7 +342,7 @@ def list_checkpoints(
         checkpoints = numbered_checkpoints(path, names)
         if len(checkpoints) < 2:
             return [found for found in checkpoints if is_complete(found[1], files)]
-        from concurrent.futures import ThreadPoolExecutor  # here, because the import takes time
+        from concurrent.futures import ThreadPoolExecutor  # late, because this import is slow
 
         with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
             complete = pool.map(lambda checkpoint: is_complete(checkpoint[1], files), checkpoints)

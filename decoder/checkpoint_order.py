@@ -1,4 +1,4 @@
-"""The siblings of a ``chk-<n>``, and the newer ones among them.
+"""Find the siblings of a ``chk-<n>``, and determine which of them are newer.
 
 A job completes its checkpoints in the order of their numbers
 (CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). However, a job that starts without
@@ -30,8 +30,8 @@ MIN_GAP_MS = 10_000
 # time takes one request.
 # The maximum number of runs with lower numbers to examine, starting with the lowest.
 _MAX_LOWER_RUNS = 16
-# The maximum number of checkpoints to try in a run, starting from its end, until one has a time. An
-# incomplete checkpoint has no time.
+# The time of a run is the time of its last checkpoint that has a time. An incomplete checkpoint has
+# no time. This is the maximum number of checkpoints to try, starting from the run's end.
 _MAX_TRIED_OF_A_RUN = 3
 # The maximum number of neighbors on each side whose times are read, in the checkpoint's own run.
 # The time of the run's first checkpoint is also read.
@@ -133,7 +133,7 @@ def is_complete(checkpoint: str, files: ByteSource) -> bool:
 
 
 def completed_at(checkpoint: str, files: ByteSource) -> int | None:
-    """Return the time of ``_metadata`` in epoch milliseconds; None if missing or without a time."""
+    """Return the time of ``_metadata`` in epoch milliseconds; None without a file or a time."""
     try:
         return files.modified_at(join(checkpoint, METADATA_FILE))
     except FileNotFoundError:

@@ -29,7 +29,7 @@ _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
 class Cursor:
     """A read position in a byte string, which moves only forward and never past the end.
 
-    Every read takes the field's name for error messages.
+    Every method that reads a field takes the field's name for error messages.
     """
 
     __slots__ = ("_data", "_end", "_origin", "_pos", "file")
@@ -251,7 +251,7 @@ class Cursor:
         return Cursor(self._data, self.file, start, start + size, self._origin)
 
     def rest(self, file: str) -> Cursor:
-        """Return a cursor over the remaining bytes; its byte offsets start at the first one."""
+        """Return a cursor over the remaining bytes; its byte offsets start at 0."""
         return Cursor(self._data, file, self._pos, self._end, -self._pos)
 
     def i64s(self, count: int, field: str) -> tuple[int, ...]:

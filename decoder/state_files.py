@@ -145,8 +145,8 @@ class StateFiles:
     def read_range(self, stream: _Stream, start: int, size: int | None, label: str) -> bytes:
         """Read ``size`` bytes of a stream from ``start``, or to its end if ``size`` is None.
 
-        Each path is tried by reading from it, because checking first would cost an object store one
-        more request.
+        Each path is tried by reading from it, because a separate check would take one more request
+        to an object store.
 
         Raises:
             DecodeError, OSError: as in ``read``.

@@ -138,7 +138,7 @@ def _objects_in(value: JavaValue, class_name: str, seen: set[int]) -> list[JavaV
 def _check_new(value: JavaValue, seen: set[int]) -> None:
     """Refuse an object that occurs twice.
 
-    Otherwise, a few bytes of references could expand to gigabytes.
+    If an object could occur repeatedly, a few bytes of references could expand to gigabytes.
     """
     if value is not None and id(value) in seen:
         _fail(f"{_class_name(value)}, listed twice")

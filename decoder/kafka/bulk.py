@@ -42,7 +42,7 @@ _BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, spli
 # offsets (only in version 3), and status (not in version 1).
 _ENTRY_FORMATS = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
 _STATUSES = frozenset({0, 1})
-# The number of entries to unpack together; so many fit into the CPU caches.
+# The number of entries to unpack together. This number of entries fits into the CPU caches.
 _BATCH = 1024
 
 # A tuple (head, *numbers) for each split or entry.

@@ -56,8 +56,8 @@ _KAFKA_STATES = frozenset(
     {SOURCE_READER_STATE, LEGACY_CONSUMER_STATE, WRAPPER_STATE, WRITER_STATE, COMMITTER_STATE}
 )
 
-# The largest total size over all subtasks at which WRAPPER_STATE is read outside a Beam pipeline. A
-# user function may have large state with this name.
+# Outside a Beam pipeline, WRAPPER_STATE is read only up to this size in bytes, summed over all
+# subtasks, because a user function may have large state with this name.
 _MAX_WRAPPER_BYTES = 32 * 1024 * 1024
 
 # The kinds of errors that usually mean that the state belongs to a different kind of sink.

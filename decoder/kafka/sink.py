@@ -86,8 +86,8 @@ class KafkaWriterState(NamedTuple):
 class SinkState(NamedTuple):
     """The state of one operator of a KafkaSink: its writers, or a committer's transactions.
 
-    If both fields are empty, the operator might be the committer of a different kind of sink. If no
-    items are pending, the state of every committer is the same, whatever the kind of sink.
+    If both fields are empty, the operator might be the committer of a different kind of sink,
+    because without pending items, the committers of all kinds of sinks have the same state.
     """
 
     writers: tuple[KafkaWriterState, ...]

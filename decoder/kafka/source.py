@@ -111,7 +111,8 @@ class HybridSource(NamedTuple):
 class _Readers:
     """The splits of an operator's readers, by their kind.
 
-    ``reason`` is the text of the first error; an exception object would keep the bytes in memory.
+    ``reason`` is only the text of the first error, because an exception would keep the bytes in
+    memory.
     ``beam_damaged`` is True if a split of Beam's KafkaIO could not be read.
     """
 
@@ -297,8 +298,8 @@ def _recognise(
 ) -> KafkaSource | DynamicKafkaSource | UnknownSource:
     """Recognize a KafkaSource or DynamicKafkaSource, or the current source of a HybridSource.
 
-    ``kinds`` are the kinds of source to which the splits belong. Without splits, it is the kind of
-    source to which the enumerator belongs.
+    ``kinds`` are the kinds of source to which the splits belong. If there are no splits, ``kinds``
+    contains the kind of source to which the enumerator belongs.
     """
     partly_kafka = bool(
         readers.plain

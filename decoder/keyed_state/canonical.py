@@ -183,7 +183,10 @@ class CanonicalReader:
             )
 
     def _simple_entry(self) -> Callable[[bytes, int, int, int, int, str], Entry]:
-        """Return a faster ``_entry`` for ``Readers.simple`` states; errors go to ``_entry``."""
+        """Return a faster function than ``_entry`` for ``Readers.simple`` states.
+
+        If the function finds an error, it calls ``_entry``, which raises the error.
+        """
         readers, prefix = self._readers, self._prefix
         read_key, read_value, key_group_of = (
             readers.key,
@@ -294,7 +297,7 @@ class CanonicalReader:
 
 
 def _skip_length(data: bytes, start: int, position: int) -> int:
-    """Step over the stored length of the bytes from ``start`` to ``position``; check its value."""
+    """Step over the stored length of the bytes from ``start`` to ``position``; check the length."""
     length = position - start
     while True:
         if data[position] != length & 0xFF:

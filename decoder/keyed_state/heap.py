@@ -320,8 +320,8 @@ def split_heap_key_group(
 def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
     """Yield blocks until their total size exceeds ``size`` bytes, or until no block is left.
 
-    The caller passes the number of bytes that it already has. Each call therefore doubles this
-    number, and a long entry is reread only a few times.
+    The caller passes, as ``size``, the number of bytes that it already has. Each call therefore
+    doubles the caller's bytes, and a long entry is reread only a few times.
     """
     while size >= 0 and (block := next(blocks, None)) is not None:
         yield block

@@ -162,7 +162,7 @@ class Instant(NamedTuple):
 class SqlDate(Instant):
     """A java.sql.Date: midnight in the JVM's time zone; the time zone is not stored.
 
-    It is printed as a date if it is midnight in UTC, otherwise as a point in time.
+    A value that is midnight in UTC is printed as a date, and any other value as a point in time.
     """
 
     __slots__ = ()
@@ -175,7 +175,8 @@ class SqlDate(Instant):
 class SqlTime(Instant):
     """A java.sql.Time on 1970-01-01 in the JVM's time zone; the time zone is not stored.
 
-    It is printed as a time if it is on 1970-01-01 in UTC, otherwise as a point in time.
+    A value that is on 1970-01-01 in UTC is printed as a time, and any other value as a point in
+    time.
     """
 
     __slots__ = ()

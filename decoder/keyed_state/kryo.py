@@ -106,8 +106,8 @@ _WRAPPERS = frozenset(_DEFAULT_REGISTERED) - {"java.lang.String"}
 # The class of the elements, by array class. The serializer registered for the element class writes
 # the elements.
 _ARRAYS = {f"[L{name};": name for name in _DEFAULT_REGISTERED}
-# For each class, the classes of its fields and of their own fields. Kryo 2.24 writes the fields
-# with the serializers registered for these classes; Kryo 5.6 does not.
+# For each class, the classes of its fields, and of the fields inside these fields. Kryo 2.24 writes
+# each field with the serializer that is registered for the field's class; Kryo 5.6 does not.
 _PARTS = {
     "java.time.LocalDateTime": ("java.time.LocalDate", "java.time.LocalTime"),
     "java.time.OffsetDateTime": (
@@ -232,7 +232,8 @@ class _Reader:
         if read is None:
             self.fail(f"objects of type {name} are not supported", ErrorKind.UNSUPPORTED)
         if name in self._type.replaced:
-            # Also checked here, because ``class_name()`` does not read a predetermined class.
+            # ``class_name()`` refuses such a class too, but it is not called if the class is
+            # predetermined.
             problem = f"an object of {name} is written by the job's own serializer"
             self.fail(problem, ErrorKind.UNSUPPORTED)
         if name in _WRAPPERS or (self._is_kryo_5 and name in _ENUMS):
@@ -316,7 +317,8 @@ class _Reader:
     def varint(self, first: int = 0x7F) -> int:
         """Read an unsigned varint of at most 32 bits; ``first`` masks its first byte.
 
-        It repeats ``Cursor.varint``, because calling a shared function would double the time.
+        This method repeats the code of ``Cursor.varint``, because calling a shared function would
+        double the time.
         """
         byte = self.u8()
         value, more = byte & first, byte & (first + 1)

@@ -134,7 +134,7 @@ class KeyGroupsSource:
             key_end = position + 4 + int.from_bytes(data[position : position + 4], "big")
             end = key_end + 4 + int.from_bytes(data[key_end : key_end + 4], "big")
             if end > len(data):
-                return not is_whole and position > 2  # an entry in the next block
+                return not is_whole and position > 2  # the entry ends after this block
             first = data[position + 4 : position + 5]
             if key_end == position + 4 or first[0] & 0x7F:
                 return False
@@ -217,7 +217,10 @@ class KeyGroupsSource:
         return attributes_without(self, "_readers")
 
     def blocked_reasons(self) -> dict[int, str]:
-        """Return the reasons; key groups in the heap backend's format are parsed to find them."""
+        """Return the reasons; see ``StateSource.blocked_reasons``.
+
+        Finding the reasons requires parsing the key groups in the heap backend's format.
+        """
         readable = self.head.error is None and all(s.reason is None for s in self.head.states)
         if readable or self.canonical:
             return {}

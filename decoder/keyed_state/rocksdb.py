@@ -6,7 +6,7 @@ the rows are in canonical format. The files may also contain rows of other subta
 
 RocksDB itself reads a temporary copy of the files, through the ``rocksdict`` package. The OPTIONS
 file contains the merge operator. Without the merge operator, RocksDB would silently omit the
-elements of a LIST. This file also contains the paths of log directories on the TaskManager's
+elements of a LIST. The OPTIONS file also contains the paths of log directories on the TaskManager's
 machine, which are removed from the copy.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink

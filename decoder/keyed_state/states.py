@@ -198,8 +198,9 @@ def _read_operator(
 ) -> tuple[dict[str, KeyedState], dict[str, DecodeError]]:
     """Return an operator's complete states by name, and one error for each distinct problem.
 
-    If a stream cannot be listed, each state that is not in its list is incomplete, because the
-    stream may have a part of it.
+    Each stream has a list of its states. If the list, or its end, cannot be read, the stream may
+    contain parts of states that are not listed. Therefore, every state that is missing from what
+    was read of the list counts as incomplete.
     """
     states: dict[str, KeyedState] = {}
     errors: dict[str, DecodeError] = {}

@@ -26,7 +26,7 @@ _SCRIPT_SUFFIXES = (".py", ".sh", ".jar")
 # Characters without a special meaning in a shell.
 _PLAIN = r"[^\s'\"\\$`=*?~#!{}\[\]();&|<>]+"
 _PROGRAM = re.compile(rf"{_PLAIN}(?=[\s;&|<>]|$)")
-_SEPARATOR = re.compile(r"[;|\n]+|(?<![<>])&+(?!>)")  # between commands; not in 2>&1
+_SEPARATOR = re.compile(r"[;|\n]+|(?<![<>])&+(?!>)")  # between commands; not the & in 2>&1
 
 
 def check_programs(spec: Spec, working_directory: Path) -> None:

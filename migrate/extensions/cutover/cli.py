@@ -192,7 +192,7 @@ def _verdict(result: CutOver, *, back: bool) -> str:
 
 
 def _after_until(spec: str, until: str | None, result: CutOver) -> str:
-    """Return the next step of the user after ``--until``."""
+    """Return a line with the user's next step after a run with ``--until``."""
     review = ""
     if until == "plan":
         review = f"review the plan with `{next_step.command('show', str(result.plan_path))}`, and "

@@ -54,7 +54,7 @@ class CutOverContext:
     Args:
         adopt: True to adopt a target that was not written by this record's cut-over.
         until: the name of the last step to run, or None for all.
-        nothing_started: the user's statement that nothing has started from the target.
+        nothing_started: True if the user states that nothing has started from the target.
 
     Attributes:
         saw_end: True once this run has seen that the job is FINISHED with the savepoint.

@@ -239,7 +239,8 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
 def check_stopped(facts: Facts) -> None:
     """Raise an error before a write or a start unless the Flink job was stopped with the savepoint.
 
-    The consequences are the same as in ``to-spark`` and ``commit-group`` (``job_refusals``).
+    The refusals and warnings are the same as in ``to-spark`` and ``commit-group`` (see
+    ``job_refusals``).
     """
     _check_not_started_again(facts)
     check_restart_is_ruled_out(facts)
@@ -254,7 +255,7 @@ def check_restart_is_ruled_out(facts: Facts) -> None:
     """Raise an error if Flink was queried but its answer does not rule out a restart of the job.
 
     If the JobManager does not answer, a run that saw the end of the job continues, because a single
-    job's JobManager exits with the job. The spec's override allows every case.
+    job's JobManager exits with the job. With ``move.allow-ran-on`` in the spec, no error is raised.
     """
     unknown = facts.started_again
     if facts.allows_restart or not isinstance(unknown, Unavailable):
@@ -282,7 +283,8 @@ def restart_not_checked(facts: Facts) -> str:
 def _check_not_started_again(facts: Facts) -> None:
     """Raise an error if the Flink job was restarted, because its output is beyond the savepoint.
 
-    With the override, a restarted job is allowed unless it commits for the target's group.
+    With ``move.allow-ran-on`` in the spec, a restarted job is allowed if it has ended, or if the
+    target is not a group.
     """
     job = facts.started_again
     if not isinstance(job, FlinkJob):
@@ -336,7 +338,7 @@ def decide_start(facts: Facts) -> Decision:
             return Done(reason)  # another client has started the query, so start no second query
         case "unknown":
             raise CutOverStopped(catalog.START_EXIT_CODE_MISSING())
-        case None if facts.record.start is not None:  # after a power cut, its file may be missing
+        case None if facts.record.start is not None:  # a power cut may lose the state file
             raise CutOverStopped(catalog.START_EXIT_CODE_MISSING())
         case None if is_idle_query(facts):
             raise CutOverStopped(catalog.START_BESIDE_IDLE_QUERY(target=facts.target_name))

@@ -12,7 +12,8 @@ from migrate.inputs.flink.rest_api import LastDurations
 from migrate.model.wording import counted
 
 STOP_STEP, LAST_STEP = "stop", "first-batch"
-# The names of the parts of the downtime during which none of the later steps ran.
+# The names of two parts of the downtime: the time of earlier attempts at a step, and the time when
+# no run was active or a run waited for the user's answer.
 EARLIER, PAUSE = "earlier attempts", "pause"
 # The maximum number of lags in a record; the chart on its page needs no more.
 _MOST_LAGS = 240
@@ -57,7 +58,7 @@ def _part(name: str, duration: timedelta) -> DowntimePart:
 
 
 def _pauses(record: CutOverRecord) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the periods between runs and the periods of questions; they do not overlap."""
+    """Yield the periods between runs, and those of waiting for an answer; they do not overlap."""
     for run, later in pairwise(record.runs):
         ends = [run.ended_at] if run.ended_at is not None else [run.began_at]
         if run.ended_at is None:  # the run was killed

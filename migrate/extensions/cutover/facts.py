@@ -170,7 +170,7 @@ class GroupFacts:
         return set(writers(self.changes, self.view))
 
     def held_without_writer(self, planned: Offsets) -> bool:
-        """Return whether the group contains the whole plan, but no rollback file explains it."""
+        """Return whether the group contains the whole plan, but no rollback file shows a writer."""
         holds_plan = bool(planned) and self._at(planned) == planned.keys()
         return holds_plan and not self._known & planned.keys()
 

@@ -27,7 +27,7 @@ from migrate.moves.spark_sources import plan_as_one
 from migrate.planning import Plan
 
 _STEP = "plan"
-# The effect of the move on the states in the spec.
+# The phrase for the states that move, in messages and in the record.
 _HANDED_TO_PRIME = "is passed to the prime command"
 
 

@@ -78,8 +78,7 @@ def _css(record: CutOverRecord) -> str:
 def _totals(checked: VerificationReport | None) -> tuple[int | str, int | str, str]:
     """Return the numbers of lost and repeated records, with a note about them.
 
-    If the outcome of some partitions is unknown, 0 becomes ``?``, and any other number is a
-    minimum.
+    If the outcome of some partitions is unknown, a number is only a minimum, and ``?`` replaces 0.
     """
     if checked is None:
         return "?", "?", "not verified yet"

@@ -183,7 +183,7 @@ def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
 
 
 def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
-    """Refuse a group for which another move has committed, or with newer commits than the plan.
+    """Refuse a group with commits by another move, or with commits that are newer than the plan.
 
     ``--adopt`` allows the first case, and ``move.allow-moved-on`` allows the second.
     """

@@ -229,8 +229,9 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
 def _undo_location(context: CutOverContext, undo: Callable[[], object]) -> None:
     """Undo the write of a location.
 
-    The record first stops listing the location as written. Otherwise, a rerun after a full disk
-    would suspect that someone else deleted the location after a reader had started from it.
+    First, the record is changed, so that it no longer lists the location as written. If the record
+    were changed last, a full disk could prevent this change. A rerun would then not find the
+    location, and suspect that another client deleted it after a reader had started from it.
     """
     try:
         context.record.change(written=None)
@@ -293,7 +294,7 @@ def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
     """Return the rollback file of this record's first commit for the group, or None.
 
     If a later run completed the commit, that run's rollback file contains offsets from the first
-    commit.
+    commit, so it cannot restore the group's original offsets.
     """
     runs, wanted = context.record.model.runs, (target.view.name, target.cluster_id, "commit")
     began = datetime.fromisoformat(runs[0].began_at if runs else now())

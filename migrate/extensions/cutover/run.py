@@ -347,7 +347,7 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
             end = f"interrupted {when} {name} ({type(error).__name__})"
         unfinished = not (progress.is_done or progress.is_asking or name == _BACK)
         if isinstance(error, Exception) and unfinished:
-            with suppress(OSError):  # ``end_run`` writes the same file again
+            with suppress(OSError):  # ``end_run`` tries to write the same file again
                 record.add_step(name, "failed", str(error), progress.seconds)
         is_recorded = _record_end(record, error, end)
         # If the user answers "no", raise ``Refused`` even if an earlier run has changed something.
@@ -379,14 +379,14 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
 def _record_end(record: Record, error: BaseException, end: str) -> bool:
     """Record the end of a failed run, and return whether this was possible.
 
-    If it was not, as on a full disk, add a note to the error. Otherwise, the second error would
-    hide the state of the job and the target.
+    If the end cannot be recorded, for example on a full disk, add a note to ``error``. The problem
+    is not raised, because it would hide the state of the job and the target.
     """
     try:
         record.end_run(end, error.codes if isinstance(error, MigrateError) else ())
     except OSError as problem:
         reason = problem.strerror or str(problem)
-        if getattr(error, "filename", None) != problem.filename:  # the error is already about it
+        if getattr(error, "filename", None) != problem.filename:  # not yet in ``error``
             add_notes(error, f"{problem.filename or record.path} was not written: {reason}")
         return False
     return True

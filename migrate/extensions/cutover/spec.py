@@ -56,7 +56,7 @@ def _resolve_path(text: str, info: ValidationInfo) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a string in the format that messages use."""
+    """Return a string for a message: printable, and clipped if it is long."""
     return clipped(printable(text), _LONGEST_SHOWN)
 
 

@@ -119,8 +119,8 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
     """Record the first commit for each partition, and whether a group member had the partition.
 
     A member counts only if it was observed while the cut-over's commit was still the newest. The
-    first commit is the first commit after that one. Nothing is recorded before the target is
-    written.
+    first commit is the first one after the cut-over's own commit. Nothing is recorded before the
+    target is written.
     """
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:

@@ -154,7 +154,11 @@ def _first_digits(job: ScannedJob) -> str | None:
 
 
 def _with_ran_on(job: ScannedJob, highest: ScannedJob, last: ScannedJob) -> ScannedJob:
-    """Return a job with the obstacle or the check that results from ``highest`` and ``last``."""
+    """Return a job, with the obstacle or the check that ``add_ran_on`` describes, if any.
+
+    Of the ``ScannedJob`` instances for this job, ``highest`` has the highest number, and ``last``
+    has the latest time.
+    """
     if _is_written_later(job, highest) or (job is highest and _is_written_later(last, job)):
         codes = {*job.to_check, Code.NUMBERING_BEGAN_ANEW.value}
         return replace(job, to_check=tuple(sorted(codes)))

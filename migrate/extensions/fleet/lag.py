@@ -14,7 +14,7 @@ from migrate.planning.partition import plan_position
 TOPIC_GONE = "topic-gone"
 UNREACHABLE = "unreachable"
 UNREACHABLE_WORDS = "with unknown lag, because the broker did not answer for the partition"
-# The obstacle code for each verdict, and the text that follows a number of positions.
+# For each verdict, the obstacle's code, and the text that follows, for example, "3 positions".
 OBSTACLES = {
     Verdict.EXPIRED: ("expired", "below the log start offset; Kafka has deleted records"),
     Verdict.BEYOND_END: (

@@ -149,7 +149,7 @@ def _write(table: DataFrame, view: CheckpointView, output: Output) -> None:
 
 
 def _answers(frame: DataFrame) -> Iterator[Any]:
-    """Yield one answer for each chunk or, after ``_compare``, for each task."""
+    """Yield the answers: one for each chunk or, after ``_compare``, one for each task."""
     for row in frame.where("answer IS NOT NULL").select("answer").collect():
         yield pickle.loads(row.answer)
 

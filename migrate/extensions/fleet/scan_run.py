@@ -86,8 +86,8 @@ class ScannedCheckpoint(NamedTuple):
     Attributes:
         newest: True for the newest checkpoint of its job, and for a savepoint.
         is_counted: True if the checkpoint counts in the scan totals and has rows in the tables.
-            False for a checkpoint that was read in place of a deleted one but is also a candidate
-            itself, because the scan counts it separately as a candidate.
+            False for a checkpoint that was read in place of a deleted one and is also a candidate,
+            because the scan already counts this candidate.
         rows: the rows of each view in the request.
         positions: the positions, in the order of their rows; empty if no broker is queried or if
             the checkpoint could not be read.

@@ -228,7 +228,7 @@ def serve() -> None:
             assert function is not None
             answers.write(_answer(function, item))
             answers.flush()
-    os._exit(0)  # skips the flush of ``answers`` and its error for a broken pipe
+    os._exit(0)  # exits without flushing ``answers``, which fails if the pipe is broken
 
 
 def _answer(function: Callable[[Any], Any], item: Any) -> bytes:

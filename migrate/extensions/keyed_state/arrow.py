@@ -100,7 +100,7 @@ def _fast_reader(
         for column in selected
     ):
         return None
-    # The types of these columns refuse a value instead of changing it.
+    # A value that does not exactly fit the type of one of these columns is refused, not changed.
     exact_names = {column.name for column in selected if column not in truncated}
     from migrate.extensions.keyed_state.kernel.program import CannotCompile
     from migrate.extensions.keyed_state.kernel.read import FastReader

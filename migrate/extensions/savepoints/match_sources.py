@@ -116,7 +116,8 @@ def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Messag
 def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -> Iterator[Message]:
     """Yield refusals of topics that several sources read, possibly from different clusters.
 
-    Without a broker, a source may take the positions of the same operator.
+    Without a broker, a topic is not refused if each of its sources takes the positions of the same
+    operator.
     """
     if request.policies.one_cluster:
         return

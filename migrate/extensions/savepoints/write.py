@@ -126,9 +126,10 @@ def _operator_states(
     new: Mapping[int, NewState],
     renamed: Mapping[int, bytes],
 ) -> Iterator[Splice]:
-    """Yield splices that replace the operator-state handles of changed readers and file merging.
+    """Yield splices that replace file-merging handles and the handles of changed readers.
 
-    A file-merging handle refers to directories that Flink deletes with the original checkpoint.
+    These are operator-state handles. A file-merging handle refers to directories that Flink deletes
+    with the original checkpoint.
     """
     streams: dict[int, ParsedSpan] = {}
     for span in spans:

@@ -88,7 +88,7 @@ def prime(
     if new_file is not None:
         check_new_file("query_file", new_file)
     request = move_request(SPARK, with_move_environment(arguments))
-    from migrate.extensions.stateful_query.prime_query import prime_query  # not for the help
+    from migrate.extensions.stateful_query.prime_query import prime_query  # not needed for help
 
     start = prime_query(chk, request, state, checkpoint_dir, sink, sink_writer, isolation_level)
     code = start.code("python", spark_version, str(new_file) if new_file else None)
@@ -138,7 +138,7 @@ def copy_query(
         raise UsageError("--isolation-level requires --format options")
     arguments = with_move_environment(arguments)
     request = move_request(SPARK, arguments)
-    from migrate.extensions.stateful_query import copy_query as copies  # not for the help
+    from migrate.extensions.stateful_query import copy_query as copies  # not needed for help
 
     start = copies.copy_query(from_side, request, old, checkpoint_dir, sink, isolation_level)
     with output_after_writing(f"the checkpoint location {checkpoint_dir} is complete"):

@@ -254,7 +254,7 @@ def doubt_of_output(
 ) -> str | None:
     """Return the reason that an output difference does not prove the query wrong.
 
-    Return None if the output does not differ, or if it differs by more than any reason explains.
+    Return None if the output does not differ, or if no reason explains the whole difference.
 
     Args:
         comparison: the comparison of a stateful query's output.

@@ -56,23 +56,23 @@ class Expiry:
 
     @property
     def limit_ms(self) -> int | None:
-        """Return the time; an entry last used by then has expired by the later checkpoint."""
+        """Return the latest time of a last access that has expired by the later checkpoint."""
         if self.ttl_ms is None or self.later_ms is None:
             return None
         return self.later_ms - self.ttl_ms
 
     @property
     def possible_limit_ms(self) -> int | None:
-        """The time at or before which an entry's last access may have let the entry expire."""
+        """The latest time of a last access that may have expired by the later checkpoint."""
         if self.ttl_ms is None or self.later_ms is None:
             return None
         return max(self.later_ms, self.latest_ms or self.later_ms) - self.ttl_ms
 
     @property
     def new_keys_may_expire(self) -> bool:
-        """Return whether an access between the checkpoints may expire before the later one.
+        """Return whether a key used between the checkpoints may expire before the later one.
 
-        Such an access is in neither checkpoint.
+        If the key expires, neither checkpoint contains the time of this use.
         """
         if self.possible_limit_ms is None or self.earlier_ms is None:
             return True

@@ -28,9 +28,10 @@ def with_magnitudes(
 ) -> SparkState:
     """Return the Spark state with a ``magnitude`` column, if the records have magnitudes.
 
-    The magnitude is twice the sum of the absolute values, because the earlier sum is one of the
-    added numbers. The earlier sum, from before the records, is at most the final sum plus the sum
-    of the absolute values.
+    The query adds the records to the sum from before the records. The absolute value of this
+    earlier sum is at most the absolute value of the final sum, which ``compare`` adds, plus the sum
+    of the records' absolute values. The magnitude is therefore twice the sum of the records'
+    absolute values.
     """
     if len(rows) != 1 or len(events) != 1:
         return state

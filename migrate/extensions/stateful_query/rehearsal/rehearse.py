@@ -386,7 +386,8 @@ def _run_stateful(
     if own_watermark is None:
         return _Ran(start.proof, comparison, keys, None, None, fires_windows=False)
     if output_files is not None and appends:
-        # Only the windows that Flink has fired, before the first window that it keeps.
+        # Write only the windows that Flink has fired. They end earlier than every window that Flink
+        # still stores.
         kept = None
         if state.has_window:
             kept = end_of_first_kept(state, later.rows, later.expected)

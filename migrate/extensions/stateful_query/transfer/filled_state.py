@@ -96,7 +96,8 @@ class FileQuery:
         with temporary_setting(spark, _NO_DATA_BATCHES, str(empty_batch).lower()):
             progress = run_available(writer, self.location)
         check_shared(self.location)
-        times = progress.get("eventTime") if progress else None  # Spark 3.5 omits it if empty
+        # Spark 3.5 omits ``eventTime`` if it is empty.
+        times = progress.get("eventTime") if progress else None
         return EventTime.parse(times) if times else None
 
 

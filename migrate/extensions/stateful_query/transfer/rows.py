@@ -121,7 +121,7 @@ class StateRows:
     def left_out(self) -> int:
         """The number of Flink entries that the user has omitted, for example with ``where``.
 
-        Expired entries and fired windows are not counted; 0 if the number is unknown.
+        Expired entries and fired windows are not counted. If the number is unknown, this is 0.
         """
         if self.held is None or self.entries is None:
             return 0
@@ -500,8 +500,8 @@ def _named_values(
 def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
     """Raise Refused if a session has too few records to reach from its start to its end.
 
-    In that case, ``count`` is not the number of records, or ``session_gap_ms`` is not the job's
-    gap.
+    If a session has too few records, ``count`` is not the number of records, or ``session_gap_ms``
+    is not the job's gap.
     """
     for row in entries.where("n IS NULL OR n < least").select("start", "end", "n", "least").take(1):
         raise Refused(

@@ -109,7 +109,8 @@ def unexpired(
         DecodeError: the checkpoint cannot be read.
     """
     kept, warnings = leave_out_and_warn(state, ttl_ms, stopped_at_ms)
-    return with_warnings(kept.select("*"), warnings)  # ``kept`` may be the user's DataFrame
+    # ``select`` makes a new DataFrame, because ``kept`` may be the user's own DataFrame.
+    return with_warnings(kept.select("*"), warnings)
 
 
 def leave_out_and_warn(
@@ -231,7 +232,7 @@ def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tupl
 def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tuple[int, int]:
     """Count the entries, or list elements, that were last used at or before ``stop_limit``.
 
-    Also count the expired ones that were last used after ``newest_limit``.
+    Of these, also count those that were last used after ``newest_limit``.
     """
 
     def number(limit: int) -> Column:
@@ -245,7 +246,7 @@ def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tupl
 
 
 def _used_after(state: DataFrame, limit: int) -> DataFrame:
-    """Return the entries, or list elements, with a last use after a time or with none recorded."""
+    """Return the entries, or list elements, last used after ``limit`` or at an unknown time."""
     bound = F.lit(_limit_to_bigint(limit))
     if not _is_list(state):
         return state.where(F.col(LAST_ACCESS).isNull() | (F.col(LAST_ACCESS) > bound))
