@@ -164,7 +164,7 @@ def _read_blocks(read_item: _Read, make: type[list[Any]]) -> _Read:
 
 
 def _count(data: bytes, position: int) -> tuple[int, int]:
-    """Read a varint, the number of items in a block; calling shared code would be slower."""
+    """Read the number of items in a block, a varint, without the cost of calling shared code."""
     value = shift = 0
     while True:
         byte = data[position]

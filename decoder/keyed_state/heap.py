@@ -68,7 +68,7 @@ def read_heap_batches(
         states, data, key_group, label, states[number].info, head_error
     ):
         if state_number != number:
-            if begun:  # the following states may be unreadable
+            if begun:  # do not read the following states, which may be unreadable
                 break
             continue
         begun = True
@@ -274,7 +274,7 @@ def split_heap_key_group(
                 file=label,
             )
         if target not in remaining and number >= 0:
-            return  # the following states may be unreadable
+            return  # do not read the following states, which may be unreadable
         count = _i32(data, position + 2)[0] if number in remaining else -1
         if count < 0:
             yield data[position:]

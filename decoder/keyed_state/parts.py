@@ -31,8 +31,8 @@ from decoder.snappy import decompress_blocks, decompress_stream
 
 # The largest entry to read, in decompressed bytes.
 _MAX_ENTRY_BYTES = 256 * 1024 * 1024
-# The largest key group of the heap backend to read in one piece, in bytes. To split a larger key
-# group, each of its entries is read twice.
+# The largest key group of the heap backend to read in one piece, in bytes. A larger key group is
+# split. To split it, each of its entries must be read twice.
 _MAX_WHOLE_BYTES = 32 * 1024 * 1024
 # The sizes of the blocks in which key groups are read; the Snappy ratio is up to 21 to 1.
 _BLOCK_BYTES = 16 * 1024 * 1024

@@ -28,10 +28,10 @@ _VERSIONS = (6,)  # Flink 1.8 and later
 _PROXY_VERSIONS = (2,)
 # StateMetaInfoSnapshot.BackendStateType
 _KEY_VALUE, _PRIORITY_QUEUE, _KEY_VALUE_V2 = 0, 3, 4
-# StateMetaInfoSnapshot.CommonOptionsKeys, CommonSerializerKeys
 # The queues of asynchronous joins in SQL contain watermarks and other elements between the records
 # (TableKeyedAsyncWaitOperator, StreamingDeltaJoinOperator @ Flink 2.2.0, 2.3.0).
 _QUEUES = frozenset({"_keyed_async_wait_operator_state_", "_delta_join_operator_async_wait_state_"})
+# StateMetaInfoSnapshot.CommonOptionsKeys, CommonSerializerKeys
 _KIND_OPTION = "KEYED_STATE_TYPE"
 _NAMESPACE, _VALUE = "NAMESPACE_SERIALIZER", "VALUE_SERIALIZER"
 _USER_KEY = "USER_KEY_SERIALIZER"

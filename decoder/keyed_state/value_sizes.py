@@ -61,7 +61,7 @@ def can_be_empty(type_: types.Type) -> bool:
 
 
 def avro_can_be_empty(type_: avro_types.AvroType) -> bool:
-    """Return whether an Avro value can be encoded in zero bytes; assume that a reference can."""
+    """Return whether an Avro value can be encoded in zero bytes; True for any reference."""
     match type_:
         case avro_types.AvroScalar(kind):
             return kind is avro_types.AvroKind.NULL

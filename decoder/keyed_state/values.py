@@ -594,7 +594,7 @@ def _sql(type_: types.SqlType) -> Read:
             return _sized_reader(binary_row.reader(type_))
         case types.SqlScalar(types.SqlKind.STRING):
             return _sized_reader(lambda part: decode_text(part, "utf-8"))
-        case types.SqlScalar():  # RAW: outside a row, a state has no other SqlScalar
+        case types.SqlScalar():  # only RAW, because no other SqlScalar occurs outside a row
             return _bytes
         case types.SqlDecimal(precision, scale) if precision <= MAX_COMPACT_DECIMAL:
             return lambda data, position: (scaled(_i64(data, position)[0], scale), position + 8)

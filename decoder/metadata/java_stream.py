@@ -45,7 +45,7 @@ _WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE, _BLOCK_DATA = 0x01, 0x02, 0x04, 0
 
 # The size of a primitive field in bytes, by type code.
 _PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
-# The type codes of the primitive fields to keep.
+# The type codes of the primitive fields whose values ``JavaObject`` contains.
 _INTEGERS = "BIJSZ"
 
 _BYTES = "[B"

@@ -583,7 +583,8 @@ YAML_TOO_DEEP = input_error(
     "remove the nested brackets",
 )
 
-# Warnings. They share codes, because ``explanations.md`` explains the codes.
+# Warnings. Several messages can have the same code, because ``explanations.md`` explains codes, not
+# messages.
 
 FLINK_REST_CHANGED = warning(
     "flink-rest-changed",

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from migrate.kafka.groups import ConsumerGroups
 
 
-# The states of the job and the target, for a run that stops before readers start.
+# The messages about the state of the job and the target, for a run that ends before readers start.
 NOT_STOPPED = "this run has not changed anything or stopped a job"
 STOP_REQUESTED = "a stop of the Flink job was requested, and Flink may still stop the job"
 STOP_FAILED = "the stop of the Flink job failed"
 NOT_WRITTEN = "this run has not written the target"
 BEING_WRITTEN = "the target may be incomplete"
 WRITTEN = "the target is written"
-# The states of the target during a rollback.
+# The messages about the state of the target, for a rollback that ends early.
 UNCHANGED = "the target is unchanged"
 BEING_ROLLED_BACK = "the target is unchanged, or was partly removed"
 ROLLED_BACK = "the target was rolled back, but the record was not updated"

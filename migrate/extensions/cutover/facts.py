@@ -40,7 +40,7 @@ class Unavailable:
 def require(fact: _Fact | Unavailable | None) -> _Fact:
     if isinstance(fact, Unavailable):
         raise fact.error
-    assert fact is not None  # ``Step.needs`` must list every fact that the step uses
+    assert fact is not None  # None would mean that ``Step.needs`` lacks this fact
     return fact
 
 

@@ -285,8 +285,8 @@ def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJ
         started = started or record.written
     if started is not None and spec.target.is_group:
         # The group's consumers may be a Flink job with the same name. A job that started after the
-        # ``start`` command (or, without this command, after the commit) counts only if it was
-        # restored from the savepoint.
+        # ``start`` command (or, without this command, after the commit) counts as a restart only
+        # if it was restored from the savepoint.
         started_ms = datetime.fromisoformat(started).timestamp() * 1000 + ahead_ms
         candidates = [
             (job, restored_from)

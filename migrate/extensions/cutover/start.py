@@ -33,7 +33,7 @@ def start(context: CutOverContext, facts: Facts) -> str:
         CutOverStopped: the command cannot be run.
     """
     command, start_command = context.spec.start, context.start_command
-    assert command is not None  # ``decide_start`` has checked it
+    assert command is not None  # ``decide_start`` has checked that the spec has one
     before = context.record.model.start
     context.record.change(start=StartReport(at=now(), returned=None))
     try:

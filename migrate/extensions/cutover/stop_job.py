@@ -90,7 +90,7 @@ def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | Non
 def record_savepoint(context: CutOverContext, facts: Facts) -> str:
     """Record the savepoint with which the job ended, according to Flink."""
     job = require(facts.job)
-    assert job.ended_with is not None  # ``decide_stop`` has checked it
+    assert job.ended_with is not None  # ``decide_stop`` has checked this
     _record_end(context, job, job.ended_with.pointer)
     return f"stopped by an earlier run with {job.ended_with.pointer}"
 

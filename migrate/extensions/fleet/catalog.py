@@ -42,7 +42,8 @@ WORKERS_KILLED = service_error(
     "run the scan on a machine with more memory, or on Spark with {option.master}",
 )
 
-# Warnings. They share codes, because ``explanations.md`` explains the codes.
+# Warnings. Several messages can have the same code, because ``explanations.md`` explains codes, not
+# messages.
 
 NO_CHECKPOINT = warning(
     "no-checkpoint",

@@ -144,7 +144,7 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
         UsageError: the tables cannot be written to this directory.
     """
     check_no_credentials(output, UsageError, "output")
-    directory = output if is_uri(output) else os.path.abspath(output)  # noqa: PTH100  # links stay
+    directory = output if is_uri(output) else os.path.abspath(output)  # noqa: PTH100  # keep links
     tables = Output(directory, table_format)
     if not on_spark:
         check_output(tables)

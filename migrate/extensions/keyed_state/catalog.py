@@ -10,7 +10,8 @@ STATE_OF_SEVERAL_OPERATORS = refusal(
     "choose one of these operators by its ID with {option.operator}",
 )
 
-# Warnings. They share codes, because ``explanations.md`` explains the codes.
+# Warnings. Several messages can have the same code, because ``explanations.md`` explains codes, not
+# messages.
 
 KEYED_STATE_NOT_LISTED = warning(
     "state-unreadable",

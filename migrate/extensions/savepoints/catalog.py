@@ -116,7 +116,8 @@ STOP_OFFSET_MISSING = refusal(
     "omit the partition with {option.partitions}",
 )
 
-# Warnings. They share codes, because ``explanations.md`` explains the codes.
+# Warnings. Several messages can have the same code, because ``explanations.md`` explains codes, not
+# messages.
 
 IN_FLIGHT_ALLOWED = warning(
     Code.IN_FLIGHT_RECORDS,

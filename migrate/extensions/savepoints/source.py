@@ -241,7 +241,7 @@ def _subtask_for(
 ) -> int:
     """Return the subtask to which Flink would assign a partition.
 
-    If that subtask has finished and has no reader state, return the next subtask with reader state.
+    If this subtask has finished and has no reader state, return the next subtask with reader state.
     """
     parallelism = operator.parallelism
     first = owner(key.topic, key.partition, parallelism)

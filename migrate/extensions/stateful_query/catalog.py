@@ -374,7 +374,8 @@ WINDOWS_IN_LOCAL_TIME = refusal(
     "convert window with to_utc_timestamp",
 )
 
-# Warnings. They share codes, because ``explanations.md`` explains the codes.
+# Warnings. Several messages can have the same code, because ``explanations.md`` explains codes, not
+# messages.
 
 ANOTHER_RUN = warning(
     "another-run",

@@ -148,7 +148,7 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
         if isinstance(field.type, DoubleType) and (
             field.in_average or isinstance(flink_type, FloatType)
         ):
-            column = column.cast(field.type)  # as Spark does for each added value
+            column = column.cast(field.type)  # Spark casts each added value like this
         columns.append(column.alias(f"v{index}"))
     expected = rows.expected.select(*columns)
     for index, field in enumerate(state.values):

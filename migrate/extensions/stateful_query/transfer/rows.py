@@ -438,7 +438,7 @@ def merge_entries(
         if kind in ("min", "max"):
             merge = F.expr(f"{kind}({name})")
         elif isinstance(type_, (FloatType, DoubleType)):
-            # In a fixed order, because the result is computed for both the rows and the comparison.
+            # Add in a fixed order, because the rows and the comparison each compute this sum.
             values_of_key = f"array_sort(collect_list({name}))"
             merge = F.expr(
                 f"IF(size({values_of_key}) = 0, NULL, aggregate({values_of_key}, "
