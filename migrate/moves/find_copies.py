@@ -21,9 +21,9 @@ from migrate.planning.match_records import (
     NO_COPY,
     Bound,
     Match,
-    MatchOutcome,
     not_found_match,
 )
+from migrate.planning.plan import MatchOutcome
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig

@@ -26,7 +26,6 @@ from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import MoveArguments, Request, move_request
 from migrate.moves.pipeline import make_move
 from migrate.planning import Plan
-from migrate.planning.recheck import find_cluster_changes, signs_of_progress
 from migrate.storage.uris import AnyPath, local_path
 
 if TYPE_CHECKING:
@@ -200,6 +199,8 @@ def recheck_plan(request: Request, plan: Plan) -> tuple[ClusterSnapshot | None, 
         Refused: the cluster or the group has changed; or the job kept running, and the plan does
             not allow it.
     """
+    from migrate.planning.recheck import find_cluster_changes, signs_of_progress
+
     snapshot, refusals = None, list[Message]()
     own = plan.in_job_cluster()
     if plan.cluster_id is not None:

@@ -31,7 +31,7 @@ from migrate.model.wording import counted
 from migrate.moves.find_copies import translate_positions
 from migrate.moves.options import Kafka, Request
 from migrate.planning import Plan
-from migrate.planning.match_records import MatchOutcome
+from migrate.planning.plan import MatchOutcome
 from migrate.planning.translation import NOT_COMPARABLE, topic_refusals, translated_plan
 
 if TYPE_CHECKING:

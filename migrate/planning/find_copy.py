@@ -36,12 +36,12 @@ from migrate.planning.match_records import (
     OTHER_ORDER,
     Bound,
     Match,
-    MatchOutcome,
     has_gaps,
     match_records,
     not_found_match,
     violation_match,
 )
+from migrate.planning.plan import MatchOutcome
 
 # The maximum number of other partitions to search for a record that is missing from the old log.
 _MOST_OTHERS = 8

@@ -16,11 +16,11 @@ from migrate.model.wording import counted
 from migrate.planning.match_records import (
     Bound,
     Match,
-    MatchOutcome,
     match_records,
     match_without_place,
     not_found_match,
 )
+from migrate.planning.plan import MatchOutcome
 
 
 def match_compacted(old: Surroundings, new: Surroundings) -> Match:

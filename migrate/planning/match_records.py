@@ -50,6 +50,7 @@ from enum import Enum
 from itertools import pairwise, takewhile
 
 from migrate.model.record import Record, Surroundings
+from migrate.planning.plan import MatchOutcome
 
 NO_COPY = "the records around the position have no copy"
 APPEND_TIME = (
@@ -62,32 +63,6 @@ MAY_BEGIN_LATER = (
     "the first records of the new log equal other records, so the new log may start after the "
     "position"
 )
-
-
-class MatchOutcome(str, Enum):
-    """The outcome of the translation of one position."""
-
-    PROVED = "proved"  # every record from the old log start to the position has a copy, in order
-    MATCHED = "matched"  # all records that were compared agree
-    AT_END = "at the end"  # matched, but no record from the position on is copied yet
-    LAGGING = "mirror lags"  # some consumed records are not copied yet
-    WENT_BACK = "mirror went back"  # from the place on, the new log contains records twice
-    AMBIGUOUS = "ambiguous"  # several places in the new log agree
-    EXPIRED = "expired there"  # the new log starts after the first unconsumed record
-    FILTERED = "filtered"  # records of the old log have no copy
-    FOREIGN = "foreign records"  # the new log has records that the old log lacks
-    OTHER_PARTITIONING = "other partitioning"  # both
-    NOT_FOUND = "not found"
-
-    @property
-    def is_match(self) -> bool:
-        """True if a start at the place loses and duplicates none of the compared records."""
-        return self in (MatchOutcome.PROVED, MatchOutcome.MATCHED, MatchOutcome.AT_END)
-
-    @property
-    def is_lossless(self) -> bool:
-        """True if a start at the place loses nothing, and may duplicate records."""
-        return self in (MatchOutcome.WENT_BACK, MatchOutcome.AMBIGUOUS)
 
 
 class Bound(str, Enum):

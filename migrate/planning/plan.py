@@ -12,7 +12,6 @@ from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import Refused
 from migrate.model.message import Message
 from migrate.model.positions import Marker, Origin, PartitionRow, Target, TopicPartition
-from migrate.planning.match_records import MatchOutcome
 from migrate.storage.uris import local_path
 
 
@@ -34,6 +33,32 @@ class Verdict(str, Enum):
     def is_at_position(self) -> bool:
         """True if a partition with this verdict starts at its position in the checkpoint."""
         return self in (Verdict.OK, Verdict.FINISHED, Verdict.SUSPECT)
+
+
+class MatchOutcome(str, Enum):
+    """The outcome of the translation of one position."""
+
+    PROVED = "proved"  # every record from the old log start to the position has a copy, in order
+    MATCHED = "matched"  # all records that were compared agree
+    AT_END = "at the end"  # matched, but no record from the position on is copied yet
+    LAGGING = "mirror lags"  # some consumed records are not copied yet
+    WENT_BACK = "mirror went back"  # from the place on, the new log contains records twice
+    AMBIGUOUS = "ambiguous"  # several places in the new log agree
+    EXPIRED = "expired there"  # the new log starts after the first unconsumed record
+    FILTERED = "filtered"  # records of the old log have no copy
+    FOREIGN = "foreign records"  # the new log has records that the old log lacks
+    OTHER_PARTITIONING = "other partitioning"  # both
+    NOT_FOUND = "not found"
+
+    @property
+    def is_match(self) -> bool:
+        """True if a start at the place loses and duplicates none of the compared records."""
+        return self in (MatchOutcome.PROVED, MatchOutcome.MATCHED, MatchOutcome.AT_END)
+
+    @property
+    def is_lossless(self) -> bool:
+        """True if a start at the place loses nothing, and may duplicate records."""
+        return self in (MatchOutcome.WENT_BACK, MatchOutcome.AMBIGUOUS)
 
 
 @dataclass(frozen=True, slots=True)

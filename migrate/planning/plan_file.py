@@ -28,8 +28,7 @@ from migrate.model.catalog import PLAN_OF_VERSION_1
 from migrate.model.errors import InputError, UsageError
 from migrate.model.option_names import option
 from migrate.model.positions import Marker, Origin, target_of
-from migrate.planning.match_records import MatchOutcome
-from migrate.planning.plan import Plan, PlannedPartition, Translation, Verdict
+from migrate.planning.plan import MatchOutcome, Plan, PlannedPartition, Translation, Verdict
 from migrate.storage.json_models import (
     Model,
     Offset,

@@ -32,9 +32,9 @@ from migrate.model.positions import TopicPartition, log_of
 from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import ABORTED_COPIES, HISTORY_NOT_COMPARABLE, HISTORY_SAMPLED
 from migrate.model.wording import counted, join_some
-from migrate.planning.match_records import Bound, Match, MatchOutcome
+from migrate.planning.match_records import Bound, Match
 from migrate.planning.obstacles import name_collision_refusals
-from migrate.planning.plan import Plan, PlannedPartition, Translation
+from migrate.planning.plan import MatchOutcome, Plan, PlannedPartition, Translation
 from migrate.planning.refusals_and_warnings import target_group_warnings
 
 # The maximum number of partitions that a refusal names.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 from migrate.model.positions import Marker
 from migrate.model.wording import counted, printable
 from migrate.planning import PlannedPartition, Verdict
-from migrate.planning.match_records import MatchOutcome
+from migrate.planning.plan import MatchOutcome
 from migrate.report.table import Column, Line, table_text
 from migrate.report.text import difference_text
 

@@ -19,7 +19,8 @@ from migrate.kafka.log_pairs import LogPairs
 from migrate.kafka.records import RecordReader
 from migrate.moves.find_copies import compare_logs
 from migrate.planning.find_copy import Depth
-from migrate.planning.match_records import Bound, Match, MatchOutcome
+from migrate.planning.match_records import Bound, Match
+from migrate.planning.plan import MatchOutcome
 from tests.support.mirror_model import KINDS, TOPIC, Case, make_case
 
 # Depths for the model's logs of up to 200 records: everything is read at once; the runs around the

@@ -18,7 +18,8 @@ from migrate.kafka.records import RecordReader
 from migrate.model.record import Record, Surroundings
 from migrate.moves.find_copies import compare_logs
 from migrate.planning.find_copy import Depth, no_origin
-from migrate.planning.match_records import Bound, Match, MatchOutcome
+from migrate.planning.match_records import Bound, Match
+from migrate.planning.plan import MatchOutcome
 from tests.support.mirror_model import TOPIC, ModelLog, ModelReader, Partition, Sync
 
 Item = tuple[str, int] | None  # a record's name and time; None is a gap

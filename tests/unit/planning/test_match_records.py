@@ -20,10 +20,10 @@ from migrate.planning.match_records import (
     EQUAL_RECORDS,
     Bound,
     Match,
-    MatchOutcome,
     match_records,
     not_found_match,
 )
+from migrate.planning.plan import MatchOutcome
 
 
 def _record(offset: int, name: str, **more: object) -> Record:
