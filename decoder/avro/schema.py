@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from decoder.avro import types as avro_types
 from decoder.cursor import Cursor
 
-# The deepest nesting of a schema; the Python stack allows more.
+# The maximum nesting depth of a schema; the Python stack allows more.
 _MAX_DEPTH = 32
 _PRIMITIVES = {kind.value: kind for kind in avro_types.AvroKind}
 _LOGICAL = {

@@ -35,7 +35,7 @@ def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None)
 
 
 def _options(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the words of the options that have a value."""
+    """Yield the command-line arguments for the options that have a value."""
     for name, flag in flags.items():
         value = arguments.get(name)
         if value:

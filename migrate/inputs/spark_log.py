@@ -259,7 +259,7 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
             COMMITS_BEYOND_OFFSETS(location=directory, committed=newest, planned=planned[-1])
         )
     read_commit(files, commit_path(directory, newest))
-    # Spark treats the second newest entry of offsets/ as committed, even if commits/ lacks it.
+    # Spark treats the second-newest entry of offsets/ as committed, even if commits/ lacks it.
     if sum(batch > newest for batch in planned) > 1:
         raise InputError(COMMITS_MISSING(location=directory, committed=newest, planned=planned[-1]))
     _check_second_newest(directory, files, planned, committed)

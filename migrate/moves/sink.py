@@ -197,7 +197,7 @@ def _warn(warnings: Iterable[WarningText]) -> tuple[WarningText, ...]:
 
 
 def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[Message]:
-    """Yield refusals of a sink that would skip the first batches of a new query.
+    """Yield a refusal for each sink that would skip the first batches of a new query.
 
     A file sink skips the first batches of every new query. Other sinks skip these batches only if
     the query writes under a name that the sink remembers.

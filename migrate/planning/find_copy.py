@@ -864,7 +864,7 @@ class _Check:
     def _are_last_known(
         self, first: int, side: Side, partition: int | None = None
     ) -> Generator[Read, Surroundings, bool | None]:
-        """Return whether any record of the new log from an offset on is in the other log.
+        """Return whether the other log has a record that is at or after an offset in the new log.
 
         Return None if the search reads too many records.
         """

@@ -544,7 +544,7 @@ def test_rollback_deletes_no_group_that_existed(case: Case) -> None:
 def test_member_that_joins_between_commit_and_removal_is_reported(
     case: Case, pool: ThreadPoolExecutor
 ) -> None:
-    """Kafka removes no offset of a topic that a member reads."""
+    """Kafka does not remove the offsets of a topic that a member of the group reads."""
     assert case.commit().applied is Applied.ALL
     trap = case.proxied.proxy.trap(Api.OFFSET_DELETE, Fault.HOLD)
     run: Future[ChangeOutcome] = pool.submit(case.restore, case.path, "rollback-back.json")

@@ -389,7 +389,9 @@ def test_group_with_planned_offsets_requires_adopt(cut_over: CutOver) -> None:
     assert cut_over.broker.committed(cut_over.group) == ends
 
 
-def test_cut_over_back_with_assigned_consumer_requires_nothing_started(cut_over: CutOver) -> None:
+def test_rollback_of_cut_over_with_assigned_consumer_requires_option_nothing_started(
+    cut_over: CutOver,
+) -> None:
     assert cut_over.run("--until", "verify").code == 0
     cut_over.more_records(20)
     # It has read, and not committed: nothing shows it.

@@ -79,7 +79,7 @@ def _offsets(result: Result) -> dict[str, dict[str, int]]:
 def test_reader_positions_override_enumerator_and_earliest_is_log_start(
     broker: Broker, names: dict[str, str], version: str
 ) -> None:
-    """Enumerator version 3 (connector 5.0) always stores the initial start of each split, -2."""
+    """Enumerator version 3 (connector 5.0) always stores -2 as the initial offset of each split."""
     manifest = json.loads((GOLDEN / "manifest.json").read_text())
     (entry,) = [e for e in manifest["checkpoints"] if e["name"] == f"{version}/retained"]
     (source,) = entry["kafka_sources"]

@@ -141,7 +141,7 @@ class PlanReport(Model):
 
 
 class VerificationReport(Model):
-    """Whether the target starts as planned, as checked before or after it started reading."""
+    """Whether the target starts as planned, checked before or after it starts to read."""
 
     when: Literal["before", "after"]
     verified: bool

@@ -276,7 +276,7 @@ class Spec(_SpecPart):
 
 
 class SpecFile:
-    """A spec that was read, with absolute paths."""
+    """A parsed spec, with absolute paths."""
 
     def __init__(self, path: Path, content: bytes, spec: Spec) -> None:
         self.spec, self.name, self.base = spec, path.stem, path.absolute().parent

@@ -105,7 +105,7 @@ def test_equally_shaped_file_handles_are_skipped_together(number: int) -> None:
 def test_checkpoint_type_is_parsed_once_for_identical_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Streams up to a length are cached because the checkpoints of a job end in the same bytes."""
+    """Short streams are cached, because the checkpoints of a job end in the same bytes."""
     from tests.support.keyed_bytes import _properties
 
     stream = _properties()

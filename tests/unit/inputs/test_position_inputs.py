@@ -150,7 +150,7 @@ def test_output_beyond_log_triggers_warning_only_with_remaining_records(
         (5, None, Relation.ONLY_LEFT, None),
     ],
 )
-def test_relation_of_sides_follows_from_their_starts(
+def test_start_offsets_decide_which_side_is_ahead(
     left: Start | None, right: Start | None, relation: Relation, difference: int | None
 ) -> None:
     sides = [

@@ -171,7 +171,7 @@ def _named_parameters() -> dict[str, _Parameter]:
             return found
 
 
-def test_options_of_messages_exist() -> None:
+def test_options_in_messages_exist() -> None:
     names = {
         parameter.name
         for command in (*CORE_COMMANDS, *chain.from_iterable(EXTENSIONS.values()))

@@ -746,7 +746,7 @@ def test_different_names_of_same_place_are_equal(tmp_path: Path) -> None:
     assert is_same_place("other:/x/", "other:/x")
 
 
-def test_checkpoint_written_through_link_is_no_copy(tmp_path: Path) -> None:
+def test_checkpoint_written_through_link_is_not_a_copy(tmp_path: Path) -> None:
     (written,) = (GOLDEN / "2.2/retained").glob("*/chk-9")
     original = read_checkpoint(written).copied_from
     assert original is not None

@@ -336,7 +336,7 @@ def test_truncated_serializer_snapshot_is_refused(name: str) -> None:
         ("tuple", i32(_NESTED, 1, 2), i32(_NESTED, 1, -1), CORRUPT, "negative", "serializers in"),
     ],
 )
-def test_damaged_serializer_snapshot_is_refused_with_its_place(
+def test_refusal_of_damaged_serializer_snapshot_shows_its_location(
     name: str, old: bytes, new: bytes, kind: ErrorKind, problem: str, field: str | None
 ) -> None:
     whole = flinks(name)

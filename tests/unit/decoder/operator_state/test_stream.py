@@ -159,7 +159,7 @@ def test_empty_padding_chunk_can_end_stream(block_bytes: int) -> None:
 
 
 def test_decompressed_size_of_stream_is_limited() -> None:
-    """The limit uses the sizes in the chunks, compressed or not."""
+    """The limit uses the sizes stated in the chunks, whether or not the chunks are compressed."""
     whole = _snappy(chunk(b"a" * 300), b"\xfe\3\0\0" + bytes(3), _plain_chunk(b"b" * 7))
     assert decompress_stream(whole, "it", 307) == b"a" * 300 + b"b" * 7
     assert decompress_stream(whole + _snappy(chunk(b"c")), "it", 308)[-1:] == b"c"
@@ -197,7 +197,7 @@ def test_invalid_stopping_offset_is_refused(stop: int) -> None:
         read_reader_element(encode_reader_element(encode_split("t", 0, 1, stop)), "s")
 
 
-def test_coordinator_state_ends_with_enumerator_only_in_version_1() -> None:
+def test_only_coordinator_state_of_version_1_ends_with_enumerator() -> None:
     enumerator = encode_enumerator(2, [EnumeratorSplit(KafkaSplit("t", 0, 1))])
     state = encode_coordinator(1, 2, enumerator)
     assert read_coordinator_state(state, "c").entries

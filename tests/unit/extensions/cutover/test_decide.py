@@ -442,7 +442,7 @@ _AFTER = VerificationReport(
     "target", [LocationFacts("/q"), _group(), _group(80), Unavailable(OSError("away"))]
 )
 def test_recorded_start_evidence_outweighs_empty_target(seen: dict[str, Any], target: Any) -> None:
-    """Regression: A query was renamed, and its location was seeded a second time as correct."""
+    """Regression: After a query was renamed, its location was seeded a second time."""
     facts = _facts(_record(**_WRITTEN, **seen), target=target)
     assert started_work(facts)[0] is not Started.NO
     for step in ("plan", "apply"):

@@ -187,10 +187,10 @@ def test_legacy_source_is_refused_before_stop(flink: tuple[Flink, str], tmp_path
     assert len(others) == 1 and str(tmp_path / "query") in str(others[0])
 
 
-def test_check_step_reads_next_checkpoint_until_one_is_not_deleted(
+def test_check_step_retries_with_next_checkpoint_if_flink_deleted_the_last_one(
     flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
-    """Regression: After four checkpoints that Flink had deleted, the check failed (exit 3)."""
+    """Regression: The check failed (exit code 3) if Flink had deleted four checkpoints in a row."""
     known, url = flink
     job = tmp_path / "job"
     job.mkdir()

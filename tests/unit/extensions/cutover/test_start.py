@@ -196,7 +196,7 @@ def test_first_batch_reports_exit_code_and_log_of_failed_command(tmp_path: Path,
     assert reason_done(context, "start") is None
 
 
-def test_first_batch_reports_exit_code_of_command_whose_query_runs(
+def test_exit_code_of_start_command_is_reported_while_its_query_runs(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Regression: The exit code of a command was not reported if its query kept running."""

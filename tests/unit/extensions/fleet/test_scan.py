@@ -465,7 +465,7 @@ def test_ctrl_c_during_scan_leaves_no_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_generated_estate_is_found_completely(tmp_path: Path) -> None:
+def test_scan_finds_every_checkpoint_of_generated_directory_tree(tmp_path: Path) -> None:
     begun = time.process_time()
     estate = generate(tmp_path, 1_000)
     assert time.process_time() - begun < 3

@@ -586,7 +586,7 @@ def test_kernel_is_compiled_without_writable_cache(tmp_path: Path) -> None:
 
 
 def test_kernel_checksum_matches_operation_codes() -> None:
-    """numba's cache keeps the compiled codes as long as the kernel's file is unchanged."""
+    """numba's cache keeps the compiled code as long as the kernel's file is unchanged."""
     found = sorted((name, value) for name, value in vars(operations).items() if name.isupper())
     assert crc32(repr(found).encode()) == kernel.OPERATIONS
 

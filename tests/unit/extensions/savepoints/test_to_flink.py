@@ -423,7 +423,7 @@ def test_positions_of_different_cluster_are_refused(here: Path, uid: bytes) -> N
 
 
 def test_positions_of_several_clusters_are_applied_per_cluster(here: Path) -> None:
-    """Regression: For a different job, the positions were refused because of several clusters."""
+    """Regression: Positions in several clusters were refused for a different job."""
     chk = _dynamic(here / "a/chk-7", {"east": 3, "west": 4})
     side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
     assert _to_flink(chk, str(side)).code == 0
