@@ -336,7 +336,7 @@ def _wait_for_batch(query: Path, batch: int) -> None:
 def test_move_warns_if_query_may_be_running_without_new_records(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
-    """A running query without new records starts no batches, so nothing shows that it is running."""
+    """A running query without new records starts no batches, so it leaves no sign."""
     topic, query, new = "spark-idle", tmp_path / "query", tmp_path / "new"
     broker.create_topic(topic, 1)
     broker.produce(topic, 0, map(str, range(10)))

@@ -288,7 +288,7 @@ def test_newest_committed_batch_without_preceding_planned_batch_is_refused(
 
 
 def test_continuous_query_without_commit_log_has_no_committed_batch(tmp_path: Path) -> None:
-    """Regression: The second-newest epoch was reported, but Spark starts the query as if for the first time."""
+    """Regression: The second-newest epoch was reported, but Spark starts the query from scratch."""
     files = {f"offsets/{n}": f'v1\n\n{{"t":{{"0":{n}}}}}' for n in range(3)}
     directory = spark_directory(tmp_path, files)
     assert newest_committed_batch(str(directory), LocalFiles()) is None
