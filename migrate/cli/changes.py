@@ -115,7 +115,7 @@ def save_plan(
     check_before_writing_plan(request, move, check_job_of_plan(request, move))
     move.save(file)
     apply = next_step.command(*move.target.command, "--plan", path, kafka=arguments)
-    log.info(f"wrote {path}; next, after the review: {apply}")
+    log.info(f"wrote {path}; review it, and then run: {apply}")
 
 
 def show_plan(move: Plan, *, needed: bool, wide: bool = False) -> None:

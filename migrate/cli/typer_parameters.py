@@ -57,7 +57,7 @@ def option(help: str, **declared: Any) -> Any:
 
 
 PLAN_TO_WRITE = option(
-    "Save the plan as JSON, for a review and for --plan. Nothing else is written.", metavar="FILE"
+    "Save the plan as JSON, for review and for --plan. Nothing else is written.", metavar="FILE"
 )
 WIDE = option("Show all columns of the table.", panel="Output")
 # The name of the Python argument, and the alias.

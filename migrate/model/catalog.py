@@ -129,8 +129,8 @@ CONNECTION_CLOSED = service_error(
 )
 CONTROL_BATCH = input_error(
     "control-batch",
-    "the file {path} belongs to a control batch; control batches read no records, so the effect "
-    "on the query's offsets is unknown",
+    "the file {path} belongs to a control batch, which reads no records; migrate cannot determine "
+    "the offsets from which the query will resume",
     "rerun the command after the query has committed another batch",
 )
 COORDINATOR_NOT_READY = service_error(
@@ -201,7 +201,7 @@ COPY_NOT_STARTED = refusal(
 )
 COPY_REPARTITIONED = refusal(
     "copy-repartitioned",
-    "the mirror copied {records} to a different partition than in the job's log",
+    "the mirror copied {records} to partitions other than those in the job's log",
     "mirror to a new topic, and configure the mirror to keep each record's partition",
 )
 COPY_TOPIC_MISSING = refusal(
@@ -541,10 +541,10 @@ LATER_CHANGE = refusal(
     "later-change",
     "a later change by migrate wrote {count:offset} of group {group} (the first is {partition}: "
     "{current}; rollback file {newest})",
-    "first run `migrate rollback {newest}`; or add {option.force:true} to restore the offsets "
-    "from before both changes, although consumers may then reprocess up to {reprocessed:record}, "
-    "skip up to {skipped:record}, and start according to auto.offset.reset in {removed:partition} "
-    "that had no offset",
+    "first run `migrate rollback {newest}`; or add {option.force:true} to restore the offsets from "
+    "before both changes; consumers may then reprocess up to {reprocessed:record} and skip up to "
+    "{skipped:record}; {removed:partition} will have no offset, so auto.offset.reset determines "
+    "the start there",
 )
 LATEST_MARKER_OFFLINE = refusal(
     "latest-marker-offline",
@@ -796,7 +796,7 @@ PATH_IS_DIRECTORY = input_error(
 )
 PLAN_ALREADY_APPLIED = refusal(
     "plan-already-applied",
-    "the group has all offsets of the plan, so the plan was already applied",
+    "the group already has every offset in the plan, so the plan was already applied",
     "to move the group again, create a new plan with {option.plan_out}",
 )
 PLAN_FOR_OTHER_CLUSTER = refusal(

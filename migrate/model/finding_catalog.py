@@ -17,7 +17,7 @@ _DRAIN = (
 )
 _HIDDEN = "records in unfinished files stay hidden (.inprogress) after a move"
 _LOST = (
-    "if the job is still running, a stop-with-savepoint commits that output; otherwise, the "
+    "if the job is still running, a stop-with-savepoint commits this output; otherwise, the "
     "output is lost unless the job is restored from this checkpoint"
 )
 _MAY_BE_OPEN = f"a file sink may have an unfinished file; {_HIDDEN}"
@@ -30,7 +30,7 @@ _PENDING_OF_PRODUCER = (
     "a FlinkKafkaProducer may have transactions to commit, which migrate does not read"
 )
 _PENDING_TRANSACTIONS = (
-    "a KafkaSink has {transactions:transaction} to commit (transactional id prefix {prefixes!r})"
+    "a KafkaSink has {transactions:transaction} to commit (transactional ID prefix {prefixes!r})"
 )
 _PENDING_UNREADABLE = "a sink may have output to commit, but its state cannot be read ({reason})"
 _RESTORED = "the restored job commits this output, unless the brokers abort its transactions first"
@@ -38,7 +38,7 @@ _STALE = (
     "the FlinkKafkaConsumer's positions are from the previous checkpoint, so the job's output "
     "between that checkpoint and the stop would be duplicated"
 )
-_UNCLEAR_AFTER_STOP = "the savepoint does not show whether the stop committed that output"
+_UNCLEAR_AFTER_STOP = "the savepoint does not show whether the stop committed this output"
 _USE_EXACT = (
     "use a checkpoint, or a savepoint taken without stopping the job, because their positions are "
     "exact"
@@ -109,7 +109,7 @@ BEAM_STABLE_INPUT_RECORDS = finding(
 )
 COMMITTED_MARKER = finding(
     Code.COMMITTED_MARKER,
-    "the job has read no record from {count:partition} at the 'committed' marker; only "
+    "the job has not read any records from {count:partition} at the 'committed' marker; only "
     "Flink's own consumer group has the start positions of these partitions",
 )
 DAMAGED_SOURCE = finding(
@@ -171,7 +171,7 @@ IDLE_FILE_SINK = finding(
 )
 IDLE_KAFKA_SINK = finding(
     Code.SINK_STATE,
-    "it is a KafkaSink writer (transactional id prefix {prefixes!r})",
+    "it is a KafkaSink writer (transactional ID prefix {prefixes!r})",
 )
 INITIAL_DISCOVERY = finding(
     Code.INITIAL_DISCOVERY,
@@ -187,7 +187,7 @@ KAFKA_ASSUMED = finding(
 )
 KAFKA_SINK_WITH_OPEN_TRANSACTIONS = finding(
     Code.SINK_STATE,
-    "it is a KafkaSink writer (transactional id prefix {prefixes!r}), with {count:transaction} in "
+    "it is a KafkaSink writer (transactional ID prefix {prefixes!r}), with {count:transaction} in "
     "progress",
 )
 LATER_CHECKPOINT = finding(
@@ -198,8 +198,8 @@ LATER_CHECKPOINT = finding(
 )
 LATEST_MARKER = finding(
     Code.LATEST_MARKER,
-    "the job has read no record from {count:partition} at the 'latest' marker; a start at "
-    "the current log end offset would skip the records since the checkpoint",
+    "the job has not read any records from {count:partition} at the 'latest' marker; a start at "
+    "the current log end offset would skip the records written since the checkpoint",
 )
 LEGACY_CONSUMER = finding(
     Code.LEGACY_CONSUMER,
@@ -307,8 +307,8 @@ QUERY_STATE = finding(
 )
 RETAINED_CLUSTERS = finding(
     Code.RETAINED_CLUSTERS,
-    "the job's metadata service had removed {count:cluster} ({clusters!r}); if the service adds a "
-    "removed cluster again, the job resumes there from these positions",
+    "the job's metadata service has removed {count:cluster} ({clusters!r}); if the service adds "
+    "one of them again, the job resumes reading it from the positions in this checkpoint",
 )
 SHARED_TOPIC = finding(
     Code.SHARED_TOPIC,

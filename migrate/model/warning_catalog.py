@@ -93,8 +93,9 @@ JOB_MAY_RUN_AND_OVERWRITE = warning(
 )
 JOB_MAY_RUN_ELSEWHERE = warning(
     "job-may-run",
-    "{evidence}; a job that recovers from a failure takes no checkpoint, and a job that was "
-    "restarted from this checkpoint writes to a different directory",
+    "{evidence}; this does not prove that the job has stopped, because a job takes no checkpoints "
+    "while it recovers, and a job that was restarted from this checkpoint writes to a different "
+    "directory",
 )
 JOB_RAN_ON = warning(
     Code.RAN_ON,
@@ -158,8 +159,8 @@ NEW_GROUP = warning(
 )
 NEW_TOPIC = warning(
     "new-topic",
-    "topic {topic} matches {option.topic_pattern} and is not in the checkpoint of {time} "
-    "({evidence}); it moves as a new topic that the job had not discovered",
+    "topic {topic} matches {option.topic_pattern} and is not in the checkpoint taken at {time} "
+    "({evidence}); it will be treated as a new topic that the job had not discovered",
 )
 NOT_CHECKED = warning(
     "not-checked",

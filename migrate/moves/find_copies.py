@@ -302,4 +302,4 @@ class _Progress:
         self._records += records
         if time.monotonic() - self._logged_at > INTERVAL:
             self._logged_at = time.monotonic()
-            log.info(f"comparing: read {self._records:,} records of both clusters so far")
+            log.info(f"comparing: {self._records:,} records read from both clusters so far")

@@ -179,7 +179,7 @@ class VerifyArguments(SideArguments, total=False):
     run: Annotated[
         bool,
         Option(
-            "Run Spark on a copy of spark:DIR, and compare the start offsets of its first batch. "
+            "Run Spark on a copy of spark:DIR, and check the start offsets of its first batch. "
             "The batch reads at most 1000 records and discards them.",
             panel=_SPARK,
         ),

@@ -292,7 +292,7 @@ def test_files_newer_than_stop_trigger_warning(stopped: Stopped, session: SparkS
     assert rows.expired is not None and rows.expired.doubtful == 10
     told = [*rows.expired.warnings()]
     assert told[1].startswith(
-        "10 of the entries expired after the last access in the state; if the checkpoint is a"
+        "10 of the entries expired after the last access that the state records; "
     )
 
 

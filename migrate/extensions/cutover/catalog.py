@@ -123,8 +123,8 @@ JOB_NOT_LISTED = stop(
     "job-not-listed",
     "Flink no longer lists job {job_id}, and the job may not have committed its pending output at "
     "savepoint {savepoint}",
-    "start the job once from this savepoint (flink run -s), or set flink.savepoint to it; then "
-    "set record to a new folder, and rerun the command",
+    "start the job once from this savepoint (flink run -s), or set flink.savepoint to {savepoint}; "
+    "then set record to a new folder, and rerun the command",
 )
 JOB_NOT_RUNNING = refusal(
     "job-not-running",
@@ -144,8 +144,8 @@ LEGACY_CONSUMER_STOP = refusal(
 )
 LOCATION_HAS_BATCHES = refusal(
     "location-has-batches",
-    "{location} contains batches of a query that this record has not written; the start offsets "
-    "of this query are unknown",
+    "{location} contains batches of a query that this cut-over did not start; the start offsets of "
+    "this query are unknown",
     "run `migrate verify`, or choose a new directory",
 )
 LOCATION_IS_FILE = refusal(
@@ -220,12 +220,12 @@ PLAN_DIFFERS_FROM_REVIEW = refusal(
 )
 PLAN_FILE_MISSING = refusal(
     "plan-file-missing",
-    "the plan of {target} cannot be read, because plan.json is missing from the record's folder",
+    "the plan for {target} cannot be read, because plan.json is missing from the record's folder",
     "restore plan.json, or roll back with {option.back:true}",
 )
 PLAN_FILE_UNREADABLE = refusal(
     "plan-file-unreadable",
-    "the plan of {target} cannot be read; {problem}",
+    "the plan for {target} cannot be read: {problem}",
     "restore plan.json, or roll back with {option.back:true}",
 )
 PLANNED_OFFSETS_GONE = refusal(
@@ -331,13 +331,13 @@ REHEARSE_NOT_STARTED = refusal(
 RESTART_HIDDEN = refusal(
     "restart-hidden",
     "cannot determine whether the job was restarted: {problem}",
-    "if that job is the restarted job, roll back with {option.back:true}, and move that job; "
+    "if the job was restarted, roll back with {option.back:true}, and move the restarted job; "
     "otherwise, add {option.allow_ran_on:true}",
 )
 RESTART_HIDDEN_AFTER_START = refusal(
     "restart-hidden-after-start",
     "cannot determine whether the job was restarted: {problem}; readers have started from {target}",
-    "if that job is the restarted job, stop the job or the readers, and compare their output; "
+    "if the job was restarted, stop either the job or the readers, and compare their output; "
     "otherwise, add {option.allow_ran_on:true}",
 )
 RESTARTED_JOB = stop(
@@ -454,7 +454,7 @@ START_EXIT_CODE_MISSING = stop(
     "the start command was run, but its exit code was not recorded (for example, because the "
     "machine rebooted)",
     "check whether the query is running; if it is not, start it yourself; after its first batch, "
-    "rerun the command",
+    "rerun `migrate cut-over`",
 )
 STOP_FAILED = stop(
     "stop-failed",
@@ -480,7 +480,7 @@ STOP_UNFINISHED = stop(
 TARGET_NOT_VERIFIED = stop(
     "target-not-verified",
     "{target} is not verified: {result}",
-    "the page of the record lists the start of each partition: {page}",
+    "for the start of each partition, open {page}",
 )
 TARGET_START_DIFFERS = stop(
     "target-start-differs",
@@ -490,8 +490,7 @@ TARGET_START_DIFFERS = stop(
 TARGET_START_UNKNOWN = stop(
     "target-start-unknown",
     "{target} is not verified: {result}",
-    "compare the output of the target's readers with the topic; the page of the record lists each "
-    "partition: {page}",
+    "compare the output of the target's readers with the topic; for each partition, open {page}",
 )
 TASKS_NOT_RUNNING = refusal(
     "tasks-not-running",

@@ -48,9 +48,7 @@ def cut_over(
         "Roll back: remove or restore the target, if nothing has started to read from it.",
         flags=("--back", "--roll-back"),
     ),
-    adopt: bool = option(
-        "Use an existing target that a person or a different cut-over has written."
-    ),
+    adopt: bool = option("Use an existing target that you or a different cut-over wrote."),
     nothing_started: bool = option(
         "Confirm that nothing has started to read from the target. Requires --back."
     ),

@@ -148,7 +148,7 @@ def save_plans(
         # Waiting for the threads could deadlock (see ``decoder.operator_state.fetch``).
         pool.shutdown(wait=False, cancel_futures=True)
     write_new(directory / INDEX, _index(jobs, plans))
-    log.info(f"wrote {directory}; {INDEX} lists each job's plan, or the reason for no plan")
+    log.info(f"wrote {directory}; {INDEX} lists each job's plan, or the reason that it has none")
     return plans
 
 

@@ -26,8 +26,8 @@ ENUMERATOR_TOO_OLD = refusal(
 )
 IN_FLIGHT_IN_SAVEPOINT = refusal(
     "in-flight-in-savepoint",
-    "the savepoint contains in-flight records (operators {operators}); Flink processes these "
-    "records first at any start position, and reprocesses them after a rewind",
+    "the savepoint contains in-flight records (operators {operators}); Flink always "
+    "processes these records first, and reprocesses them if the positions are rewound",
     "take an aligned checkpoint, or stop the job with a savepoint (for async I/O, with --drain); "
     "or add {option.allow_in_flight:true} to let Flink process these records",
 )
@@ -106,8 +106,8 @@ SEVERAL_READERS = refusal(
 )
 STATE_DOES_NOT_FIT = refusal(
     "state-does-not-fit",
-    "the job's state ({state_bytes} bytes in {operators:operator}) belongs to the savepoint's own "
-    "positions: {changes}",
+    "the job's state ({state_bytes} bytes in {operators:operator}) matches only the positions in "
+    "the savepoint, but the new positions differ: {changes}",
     "to use this state anyway, add {option.allow_state_mismatch:true}",
 )
 STOP_OFFSET_MISSING = refusal(
@@ -121,11 +121,11 @@ STOP_OFFSET_MISSING = refusal(
 
 IN_FLIGHT_ALLOWED = warning(
     Code.IN_FLIGHT_RECORDS,
-    "the savepoint contains in-flight records (operators {operators}); Flink processes these "
-    "records first at any start position, and reprocesses them after a rewind",
+    "the savepoint contains in-flight records (operators {operators}); Flink always "
+    "processes these records first, and reprocesses them if the positions are rewound",
 )
 STATE_MISMATCH = warning(
     "state-mismatch",
-    "the job's state ({state_bytes} bytes in {operators:operator}) belongs to the savepoint's own "
-    "positions",
+    "the job's state ({state_bytes} bytes in {operators:operator}) matches only the positions in "
+    "the savepoint, but the new positions differ",
 )

@@ -145,8 +145,7 @@ OPERATOR_METADATA_DAMAGED = input_error(
 )
 OPERATOR_METADATA_VERSION_UNKNOWN = input_error(
     "operator-metadata-version-unknown",
-    "{path}: the operator metadata has the unknown version {version!r}, and the only known "
-    "version is v2",
+    "{path}: the operator metadata has version {version!r}, but the only supported version is v2",
     "upgrade migrate, or seed a new query (migrate to-spark)",
 )
 PARTITION_ONLY_IN_EARLIER = refusal(
@@ -400,7 +399,7 @@ EXPIRED_STATE = warning(
 )
 EXPIRY_DOUBTFUL = warning(
     "expiry-doubtful",
-    "{count} of the entries expired after the last access in the state",
+    "{count} of the entries expired after the last access that the state records",
     "if the checkpoint is a copy, pass the time at which the job stopped ({option.stopped_at_ms})",
 )
 EXPIRY_ENDS = warning(
@@ -446,7 +445,8 @@ QUERY_COPIED = warning(
 RECORDS_NOT_MOVED = warning(
     "records-not-moved",
     "Flink's state has a record for each key, but the query's state has only keys, so records are "
-    "not compared; if the job replaces records, dropDuplicates keeps different records",
+    "not compared; if the job replaces records, dropDuplicates may keep a "
+    "different record for a key than the job does",
 )
 STATES_LEFT_BEHIND = warning(
     "state-left-behind",

@@ -185,7 +185,7 @@ def verify_state(
         metavar="EXPRESSIONS",
     ),
     sample: int | None = option(
-        "Compare only N of Flink's keys. [default: all keys of both sides]",
+        "Compare only N keys from Flink. [default: all keys on both sides]",
         metavar="N",
         panel="Keys",
     ),

@@ -56,7 +56,7 @@ def test_renamed_topics_suggest_saved_plan_instead_of_verify(chk: Path, tmp_path
     assert seeded.code == 0 and "migrate verify" not in seeded.stderr
     saved = migrate("to-spark", chk, *mapped, "--plan-out", tmp_path / "plan.json")
     applied = _last(saved)
-    assert "next, after the review: migrate to-spark --plan" in applied
+    assert "review it, and then run: migrate to-spark --plan" in applied
     assert '"other"' in _run(applied).stdout
     # What a plan keeps can be verified.
     seeded = migrate(

@@ -170,9 +170,9 @@ def test_topics_matching_topic_pattern_are_moved(tmp_path: Path) -> None:
     said = _said(plan, "topic_pattern")
     taken = "2023-11-14T22:13:20+00:00"
     assert said[0] == (
-        f"topic t-new0 matches topic_pattern and is not in the checkpoint of {taken} (its "
-        f"first record is from {taken}); it moves as a new topic that the job had not discovered "
-        "[new-topic]"
+        f"topic t-new0 matches topic_pattern and is not in the checkpoint taken at {taken} "
+        f"(its first record is from {taken}); it will be treated as a new topic that the job had "
+        "not discovered [new-topic]"
     )
     assert len(said) == 5
     assert _said(plan, "in the same way") == ["3 more topics move in the same way [new-topic]"]

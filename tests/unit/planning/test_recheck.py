@@ -59,7 +59,7 @@ def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
     for offsets, changes in (
         (
             {"t0": 3, "t1": 4},
-            ["the group has all offsets of the plan, so the plan was already applied"],
+            ["the group already has every offset in the plan, so the plan was already applied"],
         ),
         ({"t0": 3}, ["the group's offset for t-0 has changed from 1 to 3"]),
         ({"t0": 1}, []),

@@ -194,10 +194,10 @@ def test_unreadable_source_is_reported_by_kind(names: list[str], partly: bool, t
 _HIDDEN = "records in unfinished files stay hidden (.inprogress)"
 _ROWS = f"a file sink may have an unfinished file; {_HIDDEN}"
 _LOST = (
-    "if the job is still running, a stop-with-savepoint commits that output; otherwise, the "
+    "if the job is still running, a stop-with-savepoint commits this output; otherwise, the "
     "output is lost unless the job is restored from this checkpoint"
 )
-_AFTER_A_STOP = "the savepoint does not show whether the stop committed that output"
+_AFTER_A_STOP = "the savepoint does not show whether the stop committed this output"
 _IF_FINISHED = "if Flink shows the job as FINISHED, the stop committed that output"
 _WRITER = ["writer_raw_states"]
 
@@ -214,7 +214,7 @@ def _pending(text: str, after_a_stop: str | None = None, files: bool = False) ->
         (
             ["streaming_committer_raw_states"],
             SinkState((), (PendingTransaction("pay-0-5", 1, 2),)),
-            "a KafkaSink has 1 transaction to commit (transactional id prefix 'pay')",
+            "a KafkaSink has 1 transaction to commit (transactional ID prefix 'pay')",
             _AFTER_A_STOP,
         ),
         (
@@ -223,7 +223,7 @@ def _pending(text: str, after_a_stop: str | None = None, files: bool = False) ->
                 (),
                 tuple(PendingTransaction(one, 1, 2) for one in ("b-0-1", "a-0-1", "a-1-2")),
             ),
-            "a KafkaSink has 3 transactions to commit (transactional id prefix 'a', 'b')",
+            "a KafkaSink has 3 transactions to commit (transactional ID prefix 'a', 'b')",
             _AFTER_A_STOP,
         ),
         *(
@@ -277,11 +277,11 @@ def test_pending_sink_output_is_reported(
         ),
         (
             SinkState((KafkaWriterState("b", ()), KafkaWriterState("a", ())), ()),
-            "it is a KafkaSink writer (transactional id prefix 'a', 'b')",
+            "it is a KafkaSink writer (transactional ID prefix 'a', 'b')",
         ),
         (
             SinkState((KafkaWriterState("a", ("a-0-1",)), KafkaWriterState("a", ("a-1-1",))), ()),
-            "it is a KafkaSink writer (transactional id prefix 'a'), with 2 transactions "
+            "it is a KafkaSink writer (transactional ID prefix 'a'), with 2 transactions "
             "in progress",
         ),
     ],
@@ -397,12 +397,12 @@ def test_unresolved_and_marker_positions_are_counted() -> None:
             (
                 Code.LATEST_MARKER,
                 _WARNING,
-                "the job has read no record from 1 partition at the 'latest' marker",
+                "the job has not read any records from 1 partition at the 'latest' marker",
             ),
             (
                 Code.COMMITTED_MARKER,
                 _WARNING,
-                "the job has read no record from 2 partitions at the 'committed' marker",
+                "the job has not read any records from 2 partitions at the 'committed' marker",
             ),
         ],
     )
@@ -539,7 +539,7 @@ def test_dynamic_source_reports_undiscovered_topics_and_retained_clusters() -> N
             (
                 Code.RETAINED_CLUSTERS,
                 _NOTE,
-                "the job's metadata service had removed 1 cluster ('west'); if the service ",
+                "the job's metadata service has removed 1 cluster ('west'); if the service ",
             ),
         ],
     )
