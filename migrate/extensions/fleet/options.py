@@ -96,7 +96,7 @@ def _count(name: str, values: Mapping[str, str]) -> int | None:
     if value is None:
         return None
     if not value.isdecimal() or int(value) < 1:
-        raise UsageError(f"{name} = {value!r} is not a number of 1 or more")
+        raise UsageError(f"{name} = {value!r} is not a number of at least 1")
     return int(value)
 
 
