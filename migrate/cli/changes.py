@@ -145,7 +145,7 @@ def carry_out(
     try:
         try:
             outcome = change()
-        except (OSError, UsageError) as error:  # about the rollback file, before the change
+        except (OSError, UsageError) as error:  # writing the rollback file failed
             add_notes(error, "nothing was committed")
             raise
         _report(outcome)

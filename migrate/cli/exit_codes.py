@@ -58,7 +58,7 @@ def exit_of(error: Exception) -> Exit:
 
 
 def _is_of_the_system(cause: BaseException | None) -> bool:
-    """Return whether a file could not be used, for a reason other than its name."""
+    """Return whether permissions or the system prevented the use of a file."""
     return isinstance(cause, PermissionError) or (
         isinstance(cause, OSError) and cause.errno in _OF_THE_SYSTEM
     )

@@ -33,8 +33,9 @@ def with_environment(arguments: _Arguments) -> _Arguments:
         check_servers(_SERVERS_VARIABLE, servers)
         log.info(f"brokers from {_SERVERS_VARIABLE}: {servers}")
         arguments["bootstrap_servers"] = servers
-    # With ``kafka_config``, the command queries a broker, and it fails if no brokers are specified.
-    # A file without brokers is therefore ignored, unless brokers are specified elsewhere.
+    # If ``kafka_config`` is set, the command queries a broker, and it fails if no brokers are
+    # specified. Therefore, use the variable's file only if the file itself, the variable for the
+    # brokers, or an option specifies brokers.
     has_brokers = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
     if file and (has_brokers or _names_brokers(file)):
         log.info(f"Kafka properties from {_CONFIG_VARIABLE}: {file}")

@@ -66,8 +66,8 @@ class _Commands(Group):
             args = [*args[1:2], "--help"]
         return super().parse_args(ctx, args)
 
-    # Any, because the types are in Typer's private copy of click or, with older versions of Typer,
-    # in click.
+    # The types are Any, because newer versions of Typer define them in a private copy of click, and
+    # older versions use click itself.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if name is not None else command, rest

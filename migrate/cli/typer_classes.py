@@ -27,13 +27,13 @@ _USAGE_ERROR: Any = BadParameter.__mro__[1]
 # The maximum number of paths or commands in a message.
 _MOST_PATHS = 5
 
-# The names that Kafka's own tools use for options of ``migrate``.
+# Option names of Kafka's own tools, and the equivalent options of ``migrate``.
 _SYNONYMS = {"--bootstrap-server": "--bootstrap-servers"}
 
-# The names that users try for the option with the brokers.
+# Option names that users may try instead of --bootstrap-servers.
 _BROKERS = ("--broker", "--brokers", "--bootstrap", "--kafka", "--servers")
 
-# The replacements for options that users try.
+# Advice for options that a command does not have but that users may try.
 _ADVICE = {
     ("rollback", "--group"): "rollback reads the group from FILE, so omit --group",
     ("to-spark", "--dry-run"): "to-spark writes nothing without --checkpoint-dir, --query-file, "

@@ -41,7 +41,8 @@ from migrate.model.warning_catalog import (
     QUERY_MAY_RUN,
 )
 
-_DAY = 86_400  # seconds; a move from an older stop requires evidence
+# If the job stopped longer ago than this, a move requires evidence that it was not restarted.
+_DAY = 86_400  # seconds
 
 
 def job_refusals(
@@ -89,7 +90,8 @@ def check_job(
 ) -> Judgment:
     """Judge the job before a move to Spark or to a savepoint, and log the judgment.
 
-    Warn that a Spark query may be running, because nothing but a newer batch shows this.
+    If the positions come from a Spark query, warn that the query may still be running, because
+    only a newer batch would show this.
 
     Args:
         origin: the origin of the positions.

@@ -68,7 +68,7 @@ def findings_of_keyed_queues(
             batches = chain.from_iterable(part.batches() for part in state.parts)
             for entry in chain.from_iterable(batches):
                 waiting += len(entry.value) if isinstance(entry.value, list) else 1
-        except DecodeError:  # such as for a watermark between the records
+        except DecodeError:  # for example, the queue contains a watermark between records
             is_counted = False
         if waiting or not is_counted:
             records = ASYNC_JOIN_RECORDS(records=waiting) if is_counted else ASYNC_JOIN_UNCOUNTED()
