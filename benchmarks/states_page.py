@@ -31,7 +31,9 @@ def keyed_state_section(results: Results) -> Iterator[str]:
         f"entries and sums. The results were measured on {words.measured(results, 'states')}. "
         f"Other processes used {words.digits(states['others_cores'])} cores. The savepoints were "
         "written by the encoder from the tests. The SQL and timer savepoints contain copies of "
-        "entries that Flink wrote."
+        "entries that Flink wrote. In the tables, each state is followed by its format: the "
+        "canonical savepoint format, the native format of the heap backend (heap's own), or the "
+        "native files of the RocksDB backend (RocksDB's files)."
     )
     yield ""
     yield from paragraph(
