@@ -742,7 +742,7 @@ def test_restart_must_be_ruled_out_to_verify_start() -> None:
     away, denied = _AWAY, Unavailable(Refused("that JobManager does not list job a"))
     for target, way_out in (
         (_location(), "roll back with back=True"),
-        (_location(last_planned_batch=0), "stop the job or the readers"),
+        (_location(last_planned_batch=0), "stop either the job or the readers"),
     ):
         facts = _facts(_record(**_SEEDED), target=target)
         check_restart_is_ruled_out(facts)
