@@ -122,10 +122,10 @@ COMMITTED_MARKER_OFFLINE = refusal(
 )
 CONNECTION_CLOSED = service_error(
     "connection-closed",
-    "{servers} closed the connection; security.protocol is {protocol}, but the port may require "
-    "TLS or credentials",
-    "pass {option.kafka_config:FILE} (docs/how-to/secured-kafka.md), or check that the broker is "
-    "running",
+    "{servers} closed the connection; the port may not be a Kafka listener, or it may require TLS "
+    "or credentials (security.protocol is {protocol})",
+    "check the address and that the broker is running, or pass {option.kafka_config:FILE} "
+    "(docs/how-to/secured-kafka.md)",
 )
 CONTROL_BATCH = input_error(
     "control-batch",
@@ -174,7 +174,7 @@ COPY_FILTERED = refusal(
 )
 COPY_FOREIGN = refusal(
     "copy-foreign",
-    "the job's log does not contain {records} of the target's log",
+    "the target's log contains {records} that the job's log does not contain",
     "other clients write to the topic, or wrote to it before the mirror finished; mirror to a "
     "topic without other writers",
 )
@@ -532,8 +532,8 @@ KAFKA_REQUEST_FAILED = service_error(
 )
 KEPT_PARTITIONS = refusal(
     "kept-partitions",
-    "operator {operator} keeps {partitions}, but the offsets of these partitions belong to the "
-    "job's cluster",
+    "operator {operator} would keep its offsets for {partitions}, but these are offsets in the "
+    "job's cluster, not in the target's cluster",
     "take a savepoint while the source reads all its partitions, or start the job without the "
     "state of this source",
 )
@@ -585,9 +585,9 @@ LOCATION_UNFINISHED = refusal(
 )
 LOG_END_DECREASED = refusal(
     "log-end-decreased",
-    "the log end offset of {partition} has decreased from {planned} to {log_end}; either records "
-    "were lost, or the topic was recreated (before Kafka 2.8, topics have no IDs that would show "
-    "this)",
+    "the log end offset of {partition} has decreased from {planned} to {log_end}, because records "
+    "were lost or the topic was recreated; topics have no IDs before Kafka 2.8, so migrate cannot "
+    "determine which of the two happened",
     "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
 )
 LOG_ENTRY_DAMAGED = input_error(

@@ -158,8 +158,8 @@ HYBRID_SOURCE_ELSEWHERE = finding(
 )
 HYBRID_SPLITS_LEFT = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
-    "its readers still have {splits:split} from other sources in its list; unread data in these "
-    "splits is not moved",
+    "the readers of this HybridSource still have {splits:split} from other sources in its list; "
+    "unread data in these splits is not moved",
 )
 IDLE_COMMITTER = finding(
     Code.SINK_STATE,
@@ -175,9 +175,9 @@ IDLE_KAFKA_SINK = finding(
 )
 INITIAL_DISCOVERY = finding(
     Code.INITIAL_DISCOVERY,
-    "the state does not show that the first discovery of partitions had finished; for a missing "
-    "partition, the job's policy determines the start position, and the state does not contain "
-    "this policy",
+    "the state does not show that the first discovery of partitions had finished, so partitions "
+    "may be missing; the job's starting policy determines their start positions, but the state "
+    "does not contain this policy",
 )
 KAFKA_ASSUMED = finding(
     Code.KAFKA_ASSUMED,
@@ -192,9 +192,9 @@ KAFKA_SINK_WITH_OPEN_TRANSACTIONS = finding(
 )
 LATER_CHECKPOINT = finding(
     Code.RAN_ON,
-    "the job kept running after this checkpoint; chk-{newest} in the same directory was written "
-    "after this chk-{number}, although its number is lower (or the checkpoints were copied without "
-    "their modification times); the job's later output would be duplicated",
+    "the job kept running after this checkpoint, and its later output would be duplicated; "
+    "chk-{newest} in the same directory was written after this chk-{number}, although its number "
+    "is lower; this is no evidence if the checkpoints were copied without their modification times",
 )
 LATEST_MARKER = finding(
     Code.LATEST_MARKER,
@@ -223,8 +223,8 @@ NOT_A_STOP = finding(
 )
 NO_ENUMERATOR = finding(
     Code.NO_ENUMERATOR,
-    "the checkpoint contains no enumerator state, so a bounded partition that has finished is "
-    "missing",
+    "the checkpoint contains no enumerator state; if the source is bounded, the partitions that it "
+    "has read to the end are missing",
 )
 OUTPUT_BEYOND = finding(
     Code.OUTPUT_BEYOND,
@@ -247,8 +247,8 @@ PENDING_FILES_AFTER_STOP = finding(
 )
 PENDING_FILES_RESTORED = finding(
     Code.PENDING_TRANSACTIONS,
-    _PENDING_FILES + "; the restored job commits the output that the stop did not commit; a second "
-    "commit changes nothing",
+    _PENDING_FILES + "; the restored job commits these files; if the stop has already committed "
+    "them, this changes nothing",
 )
 PENDING_OF_PRODUCER = finding(
     Code.PENDING_TRANSACTIONS,
@@ -386,8 +386,8 @@ UNCOMMITTED_BATCH = finding(
 )
 UNDISCOVERED_TOPICS = finding(
     Code.UNDISCOVERED_TOPICS,
-    "for {count:topic} of its streams (the first is {topic}), the state contains no partition; "
-    "the job had not discovered these topics, and they are not moved",
+    "the state contains no partition of {count:topic} in its streams (the first is {topic}), "
+    "because the job had not discovered these topics; they are not moved",
 )
 UNRESOLVED_POSITIONS = finding(
     Code.UNRESOLVED_POSITIONS,

@@ -26,8 +26,8 @@ AGE_UNKNOWN = warning(
 ALL_MAYBE_RECREATED = warning(
     "maybe-recreated",
     "{count:partition} may belong to a recreated topic or to a different cluster (the first is "
-    "{partition}); because all partitions are affected, the cluster is probably a different one; a "
-    "start at these offsets would then lose or duplicate records",
+    "{partition}), and a start at these offsets would then lose or duplicate records; a different "
+    "cluster is more likely, because all partitions are affected",
     "check that {option.bootstrap_servers} specifies the job's brokers",
 )
 BATCHES_DELETED = warning(
@@ -306,8 +306,8 @@ SINK_REMEMBERS_IDENTIFIERS = warning(
 )
 SINK_REMEMBERS_JOBS = warning(
     Code.SINK_MEMORY,
-    "{sink} remembers checkpoints of Flink's {writers}; if a job with such an ID starts without "
-    "its state, the sink may drop the job's records",
+    "{sink} remembers checkpoints of these Flink jobs: {writers}; if a job with one of these IDs "
+    "starts without its state, the sink may drop the job's records",
 )
 SINK_REMEMBERS_TRANSACTIONS = warning(
     "sink-writer",
@@ -347,7 +347,7 @@ UNSEEDED_STREAM = warning(
 )
 YOUNG_TOPIC = warning(
     "young-topic",
-    "{count:new topic with a name like the job's is|new topics with names like the job's are} not "
-    "in the checkpoint of {time} (the first is {topic}: {evidence})",
+    "{count:new topic with a name similar to the job's topics is|new topics with names similar to "
+    "the job's topics are} not in the checkpoint of {time} (the first is {topic}: {evidence})",
     "if the job discovers topics by a pattern, add {option.topic_pattern}, such as '{pattern}'",
 )

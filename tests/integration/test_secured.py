@@ -322,10 +322,10 @@ def test_closed_connection_suggests_security_protocol(
     login = _scram(stores).replace("SASL_SSL", protocol) if protocol else ""
     line = client.refused(6, login, listener=listener)
     assert line == (
-        f"migrate: {client.broker.address(listener)} closed the connection; security.protocol is "
-        f"{protocol or 'PLAINTEXT'}, but the port may require TLS or credentials; pass "
-        "--kafka-config FILE (docs/how-to/secured-kafka.md), or check that the broker is running "
-        "[connection-closed]"
+        f"migrate: {client.broker.address(listener)} closed the connection; the port may not be "
+        "a Kafka listener, or it may require TLS or credentials (security.protocol is "
+        f"{protocol or 'PLAINTEXT'}); check the address and that the broker is running, or pass "
+        "--kafka-config FILE (docs/how-to/secured-kafka.md) [connection-closed]"
     )
 
 

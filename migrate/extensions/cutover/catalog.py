@@ -507,7 +507,8 @@ WRITTEN_OFFSETS_GONE = refusal(
 )
 WRITTEN_QUERY_DIFFERS = refusal(
     "written-query-differs",
-    "this cut-over wrote the planned query to {location}, but the query there now differs from it",
+    "this cut-over wrote the planned query to {location}, but the query in this location now "
+    "differs from the planned query",
     "restore the planned query from a backup, or roll back with {option.back:true}",
 )
 YAML_ALIAS = input_error(
@@ -592,7 +593,7 @@ FLINK_REST_CHANGED = warning(
 )
 KEYED_STATES_UNREADABLE = warning(
     "state-unreadable",
-    "the keyed states that are not migrated cannot be determined: {error}",
+    "migrate cannot list the keyed states that are not migrated: {error}",
 )
 RESTARTED_JOB_ALLOWED = warning(
     Code.RAN_ON,

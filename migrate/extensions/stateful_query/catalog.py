@@ -28,9 +28,9 @@ EXPECTED_STATE_UNKNOWN = refusal(
 )
 EXPIRY_DEPENDS_ON_STOP = refusal(
     "expiry-depends-on-stop",
-    "{entries:entry|entries} expired after the last access ({last_access}) and before _metadata "
-    "was written ({written}); the checkpoint is a copy of {original}, so the job may have stopped "
-    "earlier",
+    "it is unknown whether {entries:entry|entries} had expired when the job stopped; the "
+    "checkpoint is a copy of {original}, so the job may have stopped at any time from the last "
+    "access ({last_access}) to the time at which _metadata was written ({written})",
     "pass the time at which the job stopped ({option.stopped_at_ms})",
 )
 FIELDS_DIFFER = refusal(
@@ -40,8 +40,8 @@ FIELDS_DIFFER = refusal(
 )
 FILE_SOURCE_LOG_UNKNOWN = input_error(
     "file-source-log-unknown",
-    "{path} is not a log of version v1 from a file source that has read one directory (the first "
-    "line is {version!r})",
+    "the file source log {path} cannot be read; migrate requires a log of version v1 with files "
+    "from one directory (the first line of this log is {version!r})",
     "prime the query with a Spark version that migrate supports",
 )
 FILES_NOT_SHARED = refusal(
@@ -384,8 +384,8 @@ ANOTHER_RUN = warning(
 )
 EARLY_WINDOWS = warning(
     "early-windows",
-    "Spark's watermark is {watermark}, but Flink's is before {window_end}, so the query has "
-    "already fired {count:window} that Flink still stores; Spark would drop late records of these "
+    "the query has already fired {count:window} that Flink still stores, because Spark's watermark "
+    "is {watermark} and Flink's is before {window_end}; Spark would drop late records of these "
     "windows",
 )
 EMPTY_STATE = warning(
@@ -417,9 +417,9 @@ FIRED_WINDOWS = warning(
 )
 LATE_RECORDS = warning(
     "late-records",
-    "{count:record comes|records come} after the end of a window plus the query's delay "
-    "(withWatermark) of {delay_ms} ms; the query accepts them in one batch, but may drop them in "
-    "smaller batches; a delay of {needed_ms} ms accepts all records ({examples})",
+    "the query's delay (withWatermark) of {delay_ms} ms is too short for {count:record} "
+    "({examples}); the query accepts late records in one batch, but may drop them in smaller "
+    "batches; a delay of {needed_ms} ms accepts all records",
 )
 LOG_START = warning(
     "log-start",
@@ -482,13 +482,14 @@ UNREAD_TIMERS_LEFT_BEHIND = warning(
 )
 WATERMARK_REOPENS_WINDOWS = warning(
     "watermark",
-    "watermark_ms {watermark_ms}: a late record can reopen a fired window that ends before the "
-    "first pending window (which ends at {window_end})",
+    "with watermark_ms {watermark_ms}, a late record can reopen a fired window that ends later "
+    "than this watermark but before {window_end}, the end of the first pending window",
 )
 WATERMARK_WITHOUT_LIMIT = warning(
     "watermark",
-    "watermark_ms {watermark_ms}: Flink stores no pending window that limits this value; if "
-    "Flink's watermark was lower, Spark drops records that Flink would have accepted",
+    "migrate cannot check that watermark_ms {watermark_ms} is low enough, because Flink stores no "
+    "pending window; if Flink's watermark was lower, Spark drops records that Flink would have "
+    "accepted",
 )
 WRONG_FROM_THE_START = warning(
     "wrong-from-the-start",

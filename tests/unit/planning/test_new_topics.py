@@ -215,15 +215,15 @@ def test_pattern_without_match_in_checkpoint_is_warned_about(tmp_path: Path) -> 
         ({"t-old": _TAKEN - 24 * _HOUR}, None),
         (
             {"t-other": None, "u-new": _TAKEN},
-            "1 new topic with a name like the job's is not in the checkpoint",
+            "1 new topic with a name similar to the job's topics is not in the checkpoint",
         ),
         (
             {"t-new": _TAKEN - 24 * _HOUR + 1},
-            "1 new topic with a name like the job's is not in the checkpoint",
+            "1 new topic with a name similar to the job's topics is not in the checkpoint",
         ),
         (
             {"t-new": _TAKEN, "t-newer": _TAKEN + 1},
-            "2 new topics with names like the job's are not in the checkpoint of "
+            "2 new topics with names similar to the job's topics are not in the checkpoint of "
             "2023-11-14T22:13:20+00:00 (the first is t-new: its first record is from",
         ),
         ({"u-new": _TAKEN}, None),

@@ -197,7 +197,7 @@ def test_control_characters_in_plan_warning_are_escaped(plan: Path) -> None:
             (4, 10),
             ("the log of t-0 now ranges from offset 4 to 10, so it no longer contains",),
         ),
-        ((0, 9), ("the log end offset of t-0 has decreased from 10 to 9; either",)),
+        ((0, 9), ("the log end offset of t-0 has decreased from 10 to 9, because",)),
     ],
 )
 def test_log_change_after_planning_is_reported(

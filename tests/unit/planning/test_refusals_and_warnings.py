@@ -207,9 +207,9 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
     marker = _planned(3, 0, Verdict.MARKER_RESOLVED)
     assert _warned(_planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT), marker) == [
         "2 partitions may belong to a recreated topic or to a different cluster (the first is "
-        "t-1); because all partitions are affected, the cluster is probably a different one; a "
-        "start at these offsets would then lose or duplicate records; check that bootstrap_servers "
-        "specifies the job's brokers [maybe-recreated]"
+        "t-1), and a start at these offsets would then lose or duplicate records; a different "
+        "cluster is more likely, because all partitions are affected; check that "
+        "bootstrap_servers specifies the job's brokers [maybe-recreated]"
     ]
     assert _warned(
         _planned(0, 5), _planned(1, 6, older_offsets=1), _planned(2, 6, older_offsets=9)

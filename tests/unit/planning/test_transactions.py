@@ -222,7 +222,7 @@ def test_restored_job_commits_pending_files(tmp_path: Path) -> None:
     _, warnings = check_savepoint(job, job.sources, None, Policies(), ignore_other_sources=False)
     assert _told(warnings) == [
         f"operator {'00' * 16}: a FileSink has 2 finished files to commit; the restored job "
-        f"commits the output that the stop did not commit; a second commit changes nothing "
+        f"commits these files; if the stop has already committed them, this changes nothing "
         f"[pending-transactions]"
     ]
 

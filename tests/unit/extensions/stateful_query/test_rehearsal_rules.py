@@ -321,7 +321,7 @@ def test_late_records_message_suggests_sufficient_delay() -> None:
     late = LateRecords(4, 0, 1_835, ("orders-0 at 17", "orders-1 at 3", "orders-1 at 9"))
     text = late.message()
     assert "delay (withWatermark) of 0 ms" in text and "a delay of 1835 ms accepts all" in text
-    assert text.endswith("(orders-0 at 17, orders-1 at 3, orders-1 at 9, …)")
+    assert "for 4 records (orders-0 at 17, orders-1 at 3, orders-1 at 9, …);" in text
 
 
 # -- patterns ------------------------------------------------------------------------------------

@@ -418,7 +418,7 @@ def test_missing_enumerator_or_discovery_flag_is_reported() -> None:
             (
                 Code.NO_ENUMERATOR,
                 _WARNING,
-                "the checkpoint contains no enumerator state, so a bounded partition ",
+                "the checkpoint contains no enumerator state; if the source is bounded, ",
             )
         ],
     )
@@ -494,8 +494,8 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "its readers still have 2 splits from other sources in its list; unread data "
-                    "in these splits is not moved",
+                    "the readers of this HybridSource still have 2 splits from other sources in "
+                    "its list; unread data in these splits is not moved",
                 ),
             ],
         ),
@@ -534,7 +534,7 @@ def test_dynamic_source_reports_undiscovered_topics_and_retained_clusters() -> N
             (
                 Code.UNDISCOVERED_TOPICS,
                 _WARNING,
-                "for 2 topics of its streams (the first is u on ",
+                "the state contains no partition of 2 topics in its streams (the first is u on ",
             ),
             (
                 Code.RETAINED_CLUSTERS,
