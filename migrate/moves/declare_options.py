@@ -61,8 +61,8 @@ class ReadArguments(TypedDict, total=False):
 def options_of(arguments: type) -> dict[str, tuple[Any, Option]]:
     """Return the type and the ``Option`` of each key of a TypedDict.
 
-    If an option is declared as an enum or the enum's literals, its type is the enum, and its
-    default is the first member.
+    An option can be declared as an enum or as the enum's literals. In both cases, its type is the
+    enum, and its default is the enum's first member.
     """
     options = {}
     for name, hint in get_type_hints(arguments, include_extras=True).items():

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from migrate.kafka.log_pairs import LogPairs
 
 ABORTED_LEFT = "the records without a copy may be of aborted transactions that are never copied"
-# The number of partitions that are in memory at the same time, normally and if all records are
-# compared.
+# The number of partitions whose records are in memory at the same time. The second number applies
+# if all records are compared.
 _PARTITIONS_AT_ONCE = 64
 _WHOLE_PARTITIONS_AT_ONCE = 8
-# Longer reads cover one partition at a time.
+# A read of more than this number of records covers only one partition at a time.
 _LONG_READ = 4000
 # The number of records to compare in each log, in all partitions together, unless all records are
 # compared.
@@ -92,7 +92,7 @@ def translate_positions(
 
 
 def _may_settle(match: Match) -> bool:
-    """Return whether a match may change once the mirror has copied more."""
+    """Return whether a match may change after the mirror has copied more records."""
     is_open = match.outcome.is_lossless and match.bound is not Bound.EXACT
     return match.outcome is MatchOutcome.LAGGING or is_open
 
@@ -112,7 +112,7 @@ def compare_logs(
         pairs: the logs, with all records of the old cluster.
         committed_pairs: the same logs, without records of aborted and open transactions.
         positions: the next offset of each partition in the old cluster.
-        depth: the amount to read.
+        depth: the numbers of records to read.
     """
     pairs.take_snapshot(list(positions))
     committed_pairs.take_snapshot(list(positions), is_new=False)
@@ -129,7 +129,7 @@ def compare_logs(
 
 
 def _may_lack_aborted(match: Match) -> bool:
-    """Return whether a match may differ if aborted records have no copies."""
+    """Return whether the match may be different if the mirror copies no aborted transactions."""
     if match.is_doubtful:
         return True
     if match.outcome is MatchOutcome.NOT_FOUND:
@@ -145,8 +145,9 @@ def _may_lack_aborted(match: Match) -> bool:
 def _choose(match: Match, committed: Match) -> Match:
     """Return the match to use, from the matches with and without aborted records.
 
-    If the mirror appears to lag only by aborted records, the logs may not show whether the mirror
-    copies such records. In that case, a start at the log end may duplicate them.
+    If only records of aborted transactions have no copies, the mirror may lag, or it may never copy
+    such records. If the logs do not show which is true, a start at the log end offset may duplicate
+    these records.
     """
     if match.next_offset is not None:
         if committed.next_offset is None:
@@ -177,7 +178,7 @@ def _choose(match: Match, committed: Match) -> Match:
 def _choose_violation(match: Match, committed: Match) -> Match:
     """Return the match to use, if neither match has an offset.
 
-    A mirror that copies no aborted records has not skipped them.
+    If the mirror copies no aborted transactions, a missing copy of their records is no violation.
     """
     if match.outcome is not MatchOutcome.FILTERED:
         return match
@@ -188,7 +189,10 @@ def _choose_violation(match: Match, committed: Match) -> Match:
 
 
 def _choose_lag(match: Match, committed: Match) -> Match:
-    """Return the match to use, assuming that the mirror lags or copies no aborted records."""
+    """Return the match to use if the mirror seems to lag in a comparison of all records.
+
+    The mirror may lag, or it may copy no records of aborted transactions.
+    """
     if committed.outcome is MatchOutcome.LAGGING:
         return _combine_lags(match, committed)
     if committed.outcome is MatchOutcome.FILTERED:
@@ -206,7 +210,7 @@ def _choose_lag(match: Match, committed: Match) -> Match:
 
 
 def _combine_lags(match: Match, committed: Match) -> Match:
-    """Return the mirror's lag, regardless of whether it copies records of aborted transactions."""
+    """Return a lag that is correct whether or not the mirror copies aborted transactions."""
     bounds = {match.bound, committed.bound}
     if match.records == committed.records and len(bounds) == 1:
         return match
@@ -218,7 +222,11 @@ def _combine_lags(match: Match, committed: Match) -> Match:
 
 
 def _combine(match: Match, committed: Match) -> Match:
-    """Return the match if aborted records equal other records, so that both are possible."""
+    """Return one match for two matches with the same offset.
+
+    Some records of aborted transactions equal other records, so the logs do not show whether the
+    mirror copies them. Both matches are therefore possible.
+    """
     both = (match, committed)
     if match.outcome.is_match and committed.outcome.is_match:
         return match
@@ -259,7 +267,8 @@ def _run(
     reads = {partition: next(reading) for partition, reading in readings.items()}
     while reads:
         short = {p: read for p, read in reads.items() if read.before + read.after <= _LONG_READ}
-        # A partition's records stay in memory, so finish it before another one reads as much.
+        # The records of a partition stay in memory until its search ends. Therefore, finish this
+        # search before the next long read.
         now = short or dict(islice(reads.items(), 1))
         if not short:
             (only,) = now

@@ -71,8 +71,8 @@ def check_job_of_plan(request: Request, plan: Plan, *, saved: bool = False) -> J
 def compared_group(*plans: Plan) -> str | None:
     """Return the job's group if its commits show that the job did not continue, else None.
 
-    The commits show this if each one is at the position in the checkpoint. A lower commit may come
-    from a different time or a different client.
+    The commits show this if each of them equals the position in the checkpoint. A lower commit
+    shows nothing, because it may come from a different time or a different client.
     """
     compared = [
         (planned.flink_committed, planned.position)
@@ -87,7 +87,7 @@ def compared_group(*plans: Plan) -> str | None:
 def check_origin(
     origin: Origin, request: Request, plans: Sequence[Plan] = (), *, writes: bool
 ) -> None:
-    """Judge the job of an origin and, if ``writes``, check as ``check_before_write`` does.
+    """Call ``check_job`` for the job of an origin and, if ``writes``, ``check_before_write``.
 
     ``plans`` are the plans that move the origin's positions.
     """
@@ -153,7 +153,8 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
     if plan.cluster_id is not None and not request.kafka.is_given:
         add = option("bootstrap_servers", "HOST:PORT")
         raise UsageError(f"this plan was created with a broker, so it requires a broker; add {add}")
-    from migrate.moves.translate import check_target_kafka  # here, because most moves read no plan
+    # Imported here, because most moves read no plan.
+    from migrate.moves.translate import check_target_kafka
 
     check_target_kafka(plan, request.to_kafka)
     log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
@@ -213,7 +214,8 @@ def recheck_plan(request: Request, plan: Plan) -> tuple[ClusterSnapshot | None, 
         snapshot = ask_broker(request.kafka.config(), question)
         refusals += find_cluster_changes(own, snapshot)
     if plan.origin.kind == "batch":
-        from migrate.moves.plan_origin import query_signs  # here, because most moves do not need it
+        # Imported here, because most moves do not need it.
+        from migrate.moves.plan_origin import query_signs
 
         signs = query_signs(plan)
     else:

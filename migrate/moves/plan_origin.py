@@ -27,7 +27,7 @@ from migrate.planning import Plan, PlannedPartition
 from migrate.planning.verify import PlanCheck
 from migrate.storage.files import Files, MissingExtra
 
-# The start of a partition, by operator ID.
+# For one partition, the start in each source, by the source's operator ID.
 _StartByOperator = dict[str, int | Marker | None]
 # The errors that are raised if an origin can no longer be read.
 _UNREADABLE = (DecodeError, InputError, MissingExtra, OSError)
@@ -87,8 +87,8 @@ def query_signs(plan: Plan) -> Iterator[str]:
     """Yield a sign that the plan's Spark query has continued since the plan's batch, or nothing.
 
     Raises:
-        Refused: the checkpoint location cannot be read or now belongs to a different query, and the
-            plan does not allow that the query has continued.
+        Refused: the plan was made without ``allow_ran_on``, and the checkpoint location cannot be
+            read or now belongs to a different query.
     """
     try:
         _find_query(plan, Files())
@@ -145,7 +145,7 @@ def _name_other_starts(plan: Plan) -> tuple[str, ...]:
 
 
 def _difference(planned: PlannedPartition, starts: Mapping[str, int | Marker | None]) -> str:
-    """Return a planned partition's difference from its current ``starts``, or an empty string."""
+    """Return how a partition's current ``starts`` differ from the plan; empty if they agree."""
     if planned.operator_id is None:
         return f"unknown in the plan, but its position is {_join_starts(starts)}" if starts else ""
     if planned.operator_id not in starts:

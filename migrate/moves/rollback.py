@@ -92,7 +92,8 @@ def _history(file: Path, change: RollbackFile) -> Sequence[tuple[Path, RollbackF
     """Return the changes to the group whose rollback files are next to ``file``."""
     try:
         return rollback_files.history([file.parent], change.cluster_id, change.group)
-    except InputError:  # the refusal of newer commits then does not know who made them
+    except InputError:
+        # Without the rollback files, newer commits cannot be attributed to ``migrate``.
         return ()
 
 

@@ -147,7 +147,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
     last_file_batch = memory.last_numbers(WriterKind.FILES).get("")
     if last_file_batch is not None and last_file_batch < batch:
         raise Refused(SINK_FILES_BEHIND(sink=name, last=last_file_batch, next=batch + 1))
-    from migrate.sinks.spark_files import FORMAT  # here, because most moves pass no sink
+    from migrate.sinks.spark_files import FORMAT  # imported here; most moves pass no sink
 
     if last_file_batch is None and not set(memory.formats) - {FORMAT}:
         warnings.append(WarningText(SINK_HIDES_FILES_OF_COPY(sink=name, batch=batch)))

@@ -140,10 +140,10 @@ def _report_assignment(assignment: Assignment) -> None:
 
 
 def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator[Message]:
-    """Yield refusals of topics that several Flink sources read, possibly from two clusters.
+    """Yield a refusal for each topic that Flink sources read, possibly from two clusters.
 
-    The broker answers for only one cluster. Without a broker, nothing is refused, because each
-    Spark source gets its own positions.
+    The broker's answers apply to only one cluster. Without a broker, nothing is refused, because
+    each Spark source gets its own positions.
     """
     if move.snapshot is None or move.request.policies.one_cluster:
         return
@@ -157,7 +157,7 @@ def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator
 def _unassigned_topic_refusals(
     sources: Sequence[Source], assignment: Assignment, policies: Policies
 ) -> Iterator[Message]:
-    """Yield refusals of topics that should move but are not assigned to any Spark source."""
+    """Yield a refusal for each topic that should move but is not assigned to a Spark source."""
     taken = {
         (part.operator_id, topic)
         for part in chain.from_iterable(assignment.by_number.values())

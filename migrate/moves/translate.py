@@ -60,12 +60,12 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
     translated = translate_positions(
         plan.next_offsets, old, new, names, wait=request.wait, is_whole=is_whole
     )
-    target = ask_broker(new, question)  # the logs have grown in the meantime
+    target = ask_broker(new, question)  # again, because the logs have grown
     return translated_plan(plan, translated, target, request.policies, is_whole=is_whole)
 
 
 def _cost(plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]) -> str:
-    """Return how many offsets in both clusters a comparison of all records would read."""
+    """Return a phrase with the maximum numbers of records that a whole comparison reads."""
     old = sum((row.log_end or 0) - (row.log_start or 0) for row in plan.partitions)
     new = sum(
         log.end - log.start

@@ -404,7 +404,7 @@ def _verify_group(
     """Check the offsets of a consumer group."""
     assert snapshot is not None and snapshot.source_group is not None  # ``_ask`` names the group
     group = snapshot.source_group
-    # The current folder, and the records of cut-overs in it.
+    # The current folder, and the folders of the cut-overs in it.
     folders = [Path(), *cut_over_folders(Path())]
     changes = history(folders, snapshot.cluster_id, group.name)
     written = writers((change for _, change in changes), group)
@@ -413,7 +413,7 @@ def _verify_group(
             topic for (topic, _), change in written.items() if change.from_cluster_id is not None
         }
         topics, committed = expected.starts.topics, {topic for topic, _ in group.committed}
-        # With --topic-map, the group does not have the checkpoint's topics.
+        # After a move with --topic-map, the group has no offsets in the checkpoint's topics.
         if translated & topics or (translated and not committed & topics):
             raise _translated_error(side.label)
     if warning := client_metadata_warning(group, written):

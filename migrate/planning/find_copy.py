@@ -1,7 +1,7 @@
-"""Find a position of one log in its copy, and test whether it is a copy. Pure, no I/O.
+"""Find a log's position in its copy, and test whether the new log is a copy. Pure, no I/O.
 
-``find_copy`` is a generator. It yields the range to read, and the caller sends it the records. This
-allows the caller to perform a step for many partitions together.
+``find_copy`` is a generator. It yields the range to read, and the caller sends the records to it.
+The caller can therefore run many searches together, and read for many partitions at the same time.
 
 1. *Around the position.* The records around the position are found in the new log
    (``match_records``). If these records do not match, longer runs are compared.
@@ -46,7 +46,7 @@ from migrate.planning.plan import MatchOutcome
 # The maximum number of other partitions to search for a record that is missing from the old log.
 _MOST_OTHERS = 8
 
-# The factor by which the number of compared records grows for a compacted topic.
+# For a compacted topic, ``Depth.around`` is multiplied by this factor.
 _FURTHER = 10
 
 Reading = Generator[Read, Surroundings, Match]
@@ -63,7 +63,7 @@ _Syncs = Sequence[Sequence[tuple[int, int]]]
 
 
 def no_origin() -> str:
-    """Return the reason to give if the whole log was not searched for a record's origin."""
+    """Return the reason for ``NOT_FOUND`` if a part of the old log was not searched."""
     return (
         "a record there matches none of the first records with the same age in the job's log; "
         f"{option('compare', Compare.ALL)} searches the rest of the log"
@@ -72,7 +72,7 @@ def no_origin() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """The amount that is read from each partition.
+    """The numbers of records to read from each partition.
 
     Attributes:
         around: the number of records on each side of the position.
@@ -82,9 +82,9 @@ class Depth:
         anchors: the number of anchors before the position.
         anchors_after: the number of anchors after the position.
         block: the number of records in an anchor.
-        counted: the largest number of records that are compared without samples, on each side of
-            the position.
-        chunk: the number of records to read together.
+        counted: the largest number of records, on each side of the position, that are all compared.
+            If there are more records, only samples are compared.
+        chunk: the number of records in one read.
         is_whole: True to compare all records.
     """
 
@@ -113,13 +113,13 @@ def find_copy(
 
     Args:
         position: the next offset in the old log.
-        depth: the amount to read.
+        depth: the numbers of records to read.
         is_compacted: True if Kafka compacts either log.
         others: the other partitions of the topic.
         syncs: a function that returns the offset syncs of each mirror. Syncs show where to search,
             and can show which of several equal records is the origin of a copy.
-        may_search_long: a function that returns whether runs of ``searched_at_most`` records may be
-            read.
+        may_search_long: a function that returns whether up to ``searched_at_most`` successive
+            records may be read.
     """
     own, copies, match = yield from _around(position, depth, is_compacted, syncs, may_search_long)
     if match.next_offset is not None:
@@ -161,7 +161,7 @@ def _around(
     syncs: Callable[[], _Syncs],
     may_search_long: Callable[[], bool],
 ) -> Generator[Read, Surroundings, tuple[Surroundings, Surroundings, Match]]:
-    """Compare the records around the position; return both runs, and the match."""
+    """Compare the records around the position; return the records of both logs, and the match."""
     find_place = match_compacted if is_compacted else match_records
     around = depth.around
     if is_compacted:  # records that explain a missing record may be farther away
@@ -295,9 +295,10 @@ def _is_final(match: Match, own: Surroundings, copies: Surroundings) -> bool:
 
 
 def _nearest_time(around: Surroundings) -> int:
-    """Return the time of the first record after a position, or else that of the last before it.
+    """Return the time of the first record after a position, in epoch milliseconds.
 
-    Return 0 if there is no record.
+    If there is no such record, return the time of the last record before the position. If there is
+    no record at all, return 0.
     """
     nearest = [*around.after[:1], *around.before[-1:]]
     return max(0, nearest[0].timestamp) if nearest else 0
@@ -330,9 +331,9 @@ def _match_at_log_ends(
 def _check_lag(
     match: Match, own: Surroundings, copies: Surroundings, depth: Depth
 ) -> Generator[Read, Surroundings, Match]:
-    """Return a mirror's lag if it may have copied more records before it went back.
+    """Return a mirror's lag, unless the mirror had copied more records before it went back.
 
-    The mirror has copied no more records if the first record without a visible copy has no copy
+    It had not copied more records if the first record that seems to have no copy is not found
     anywhere in the new log.
     """
     if not match.records:
@@ -344,7 +345,7 @@ def _check_lag(
         return not_found_match(WENT_BACK)
     if copies.log_start == 0:
         return match
-    # Retention may have deleted the copies.
+    # Retention may have deleted earlier copies of these records.
     if match.bound is Bound.EXACT:
         return replace(match, bound=Bound.AT_MOST)
     return not_found_match(MAY_HAVE_GONE_BACK)
@@ -394,7 +395,8 @@ class _Anchor:
     """A block's offset in both logs.
 
     Attributes:
-        is_doubtful: True if a later block was not found at the expected place.
+        is_doubtful: True if a block between this anchor and the next one was not found at the
+            expected place.
     """
 
     old: int
@@ -421,13 +423,13 @@ class _Stretch:
 
 
 def _may_be_trusted(span: tuple[_Anchor, _Anchor]) -> bool:
-    """Return whether two anchors are equally far apart in both logs, without a missing block."""
+    """Return whether two anchors are equally far apart, and no block between them is missing."""
     first, last = span
     return last.old - first.old == last.new - first.new and not first.is_doubtful
 
 
 class _Check:
-    """A test of whether the new log is also a copy outside of the compared runs.
+    """A test of whether the new log is a copy beyond the records around the position, too.
 
     Attributes:
         starts_later: True if the first record of the new log comes after the first compared record.
@@ -447,9 +449,10 @@ class _Check:
         self._is_sampled = False  # whether some records before the position are not read
         # The old offsets that were compared.
         self._seen = match.seen
-        # In the history, a mirror that rewinds may also have copied later records.
+        # ``history`` does not count records in this range as compared. The range ends at the log
+        # end offset, because a rewound mirror may have copied later records first.
         self._not_before = range(match.seen.start, max(match.seen.stop, own.log_end))
-        self._kept = 4 * depth.chunk  # the old records in memory
+        self._kept = 4 * depth.chunk  # the number of old records to keep in memory
         self._is_search_complete = False
         self.starts_later = False
         self._first_trailing: int | None = None  # the offset of the first copy without an origin
@@ -461,7 +464,7 @@ class _Check:
     # -- before ------------------------------------------------------------------------------------
 
     def history(self) -> Reading:
-        """Compare the logs between their start offsets and the compared runs."""
+        """Compare the logs from their start offsets to the records around the position."""
         match = self._match
         if match.first_pair is None:
             copies = self._copies
@@ -515,8 +518,9 @@ class _Check:
                     return Match(MatchOutcome.FILTERED, records=1)
                 checked = 0 if is_later is None else len(follower.late)
                 self._skip(follower.late_count - checked)
-            # The old log contained at most one older record per offset. Other clients may have
-            # written the rest, or the mirror has recopied records.
+            # The old log contained at most one older record for each offset below its log start
+            # offset. If there are more copies, other clients may have written them, or the mirror
+            # may have recopied records.
             older = follower.leading if follower.has_begun else follower.trailing
             self._skip(older - own_start)
             is_from_log_start = follower.is_from_first or is_known_first
@@ -538,7 +542,7 @@ class _Check:
             self._has_gaps |= bool(run.before) and run.before[-1].offset + 1 < log_end
 
     def _skip(self, offsets: int) -> None:
-        """Record that some offsets in the new log were not read."""
+        """Add a number of offsets to the unread offsets in the new log."""
         self._match = replace(self._match, unread=self._match.unread + max(0, offsets))
 
     def _is_first(self, anchor: _Anchor) -> Generator[Read, Surroundings, bool]:
@@ -618,10 +622,11 @@ class _Check:
     def _new_block(
         self, block: Sequence[Record], next_: _Anchor, number: int = 0
     ) -> Generator[Read, Surroundings, int | None]:
-        """Return the new offset of a record in a block before an anchor, or None.
+        """Return the offset in the new log of one record in a block, or None if it is not found.
 
-        ``number`` is the record's index in the block. ``_is_search_complete`` then shows whether
-        every offset before the anchor was searched.
+        ``block`` contains old records before the anchor ``next_``. ``number`` is the record's index
+        in the block. After a search, ``_is_search_complete`` shows whether every offset before the
+        anchor was searched.
         """
         expected = next_.new - (next_.old - block[0].offset)
         if expected >= self._copies.log_start:
@@ -659,7 +664,10 @@ class _Check:
     def _old_block(
         self, block: Sequence[Record], next_: _Anchor
     ) -> Generator[Read, Surroundings, int | None]:
-        """Return the old offset of a block that is in the new log before an anchor, or None."""
+        """Return the offset in the old log of a block of copies, or None if it is not found.
+
+        ``block`` contains records of the new log. Only those before the anchor ``next_`` count.
+        """
         block = [copy for copy in block if copy.offset < next_.new]
         expected = next_.old - (next_.new - block[0].offset)
         if expected >= self._own.log_start:
@@ -681,7 +689,8 @@ class _Check:
         if self._is_sampled and is_trusted and not is_short:
             self._skip(last.new - first.new)
             return None
-        # A mirror that went back may have copied the last anchor before the first.
+        # A mirror that went back may have copied the last anchor's records before those of the
+        # first anchor.
         follower = Follower(begin=first.old, seen=self._not_before, kept=self._kept)
         stretch = _Stretch(min(first.old, last.old), True, first.new, last.new)
         most = None if depth.is_whole else depth.counted - self._read
@@ -704,7 +713,7 @@ class _Check:
         return (yield from _violation(follower, lacking, foreign, self._depth))
 
     def _count(self, compared: int) -> None:
-        """Add to the number of compared records, which is complete for ``PROVED``."""
+        """Add to the number of compared records; for ``PROVED``, it is already complete."""
         if self._match.outcome is MatchOutcome.PROVED:
             return
         self._match = replace(self._match, compared=self._match.compared + compared)
@@ -776,10 +785,10 @@ class _Check:
         return match
 
     def last(self, match: Match) -> Reading:
-        """Return the match to use if the last copy may belong to an equal record far away.
+        """Return the match to use, considering records far away that equal the last copy.
 
-        In that case, the mirror may have gone back to this record, or it may have copied nothing
-        else.
+        If such records exist, the last copy may be a copy of any of them, because the mirror may
+        have gone back. If there is only one copy, the mirror may have copied nothing else.
         """
         own, copies = self._own, self._copies
         if not match.is_searched_to_end or (own.is_from_start and own.is_to_end):
@@ -800,9 +809,10 @@ class _Check:
         )
 
     def _compare_ends(self, known: _Anchor) -> Generator[Read, Surroundings, Match | None]:
-        """Return a violation if the new log's last records are too close for logs without gaps.
+        """Return a violation if copies are missing between ``known`` and the last copy.
 
-        The records from ``known`` on were not read, because there are too many.
+        There are too many records to read all of them. In logs without gaps, copies are missing if
+        these two records are farther apart in the old log than in the new log.
         """
         end = yield Read(Side.NEW, self._copies.log_end, self._depth.block, 1)
         last = next((copy for copy in end.before if copy.offset > known.new), None)
@@ -857,7 +867,7 @@ class _Check:
             return not_found_match("some copies were not found in the job's log")
         if not match.is_all_copied:
             return Match(MatchOutcome.FOREIGN, records=least)
-        if is_doubtful:  # too many records are as new as these records
+        if is_doubtful:  # too many records to search are as new as these records
             return replace(match, is_searched_to_end=False, unread=match.unread + trailing)
         return match
 
@@ -878,7 +888,7 @@ class _Check:
             first = run.first_unread
 
     def _is_any_cut(self) -> Generator[Read, Surroundings, bool]:
-        """Return whether the old topic has lost records."""
+        """Return whether the old topic has lost records from the start of any log."""
         is_cut = self._own.log_start > 0
         for other in self._others:
             if not is_cut:
@@ -913,14 +923,14 @@ class _Check:
     def _follow(
         self, follower: Follower, stretch: _Stretch, most: int | None
     ) -> Generator[Read, Surroundings, bool]:
-        """Read both logs up to the end of a stretch, or up to this number of copies.
+        """Read both logs up to the end of a stretch, or until ``most`` copies are read.
 
-        Return whether the whole stretch was read.
+        Return True if the whole stretch was read.
         """
         chunk = self._depth.chunk
         copies: Sequence[Record] = ()
         while True:
-            # Each copy advances the mirror by at most one record.
+            # A chunk of copies advances the mirror by at most ``chunk`` old records.
             if stretch.is_old_left and not follower.is_ahead(chunk):
                 run = yield Read(Side.OLD, stretch.old_at, 0, chunk)
                 self._has_gaps |= has_gaps(run.after)
@@ -968,7 +978,8 @@ class _Check:
         """Return the offset of a copy's origin if it is not near the mirror's last record.
 
         Return -1 if the old log has no such record, and None if the search reads too many records.
-        The first record with the copy's time or a later time does not come after the origin.
+        The search starts at the first record with the copy's time or a later time, because the
+        origin has the same time and cannot come before this record.
         """
         at, is_time, read = max(0, copy.timestamp), True, 0
         while self._depth.is_whole or read < self._depth.counted:
@@ -982,7 +993,7 @@ class _Check:
         return None
 
     def _is_rest_equal(self, known: _Anchor) -> Generator[Read, Surroundings, bool]:
-        """Return whether blocks up to the end of the new log are at the expected offsets."""
+        """Return whether samples of the rest of the new log are at the expected old offsets."""
         depth = self._depth
         end = yield Read(Side.NEW, self._copies.log_end, depth.block, 1)
         if not end.before or end.before[0].offset <= known.new:
@@ -1018,7 +1029,7 @@ def _violation(
     missing = follower.missing + lacking
     is_uncertain = follower.is_start_uncertain
     if missing and follower.has_equal:
-        # The origins of the copies before an anchor or next to it may be different, equal records.
+        # Some copies may be copies of different, equal records, so only one record is counted.
         missing, is_uncertain = 1, is_uncertain or not (follower.missing or foreign)
     elif (record := follower.next_copied) is not None:
         run = yield Read(Side.OLD, max(0, record.timestamp), 0, depth.searched, is_time=True)

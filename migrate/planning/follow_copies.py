@@ -18,10 +18,10 @@ _MOST_LATE = 1000
 
 
 class Follower:
-    """The progress of a mirror in the old log, from the copies in the new log.
+    """The progress of a mirror in the old log, as shown by the copies in the new log.
 
-    Old records are numbered from the first one that was added. Calls to ``add_old`` must be ahead
-    of calls to ``add_copies`` (see ``is_ahead``).
+    Old records are numbered from the first one that was added. Before each call to ``add_copies``,
+    enough old records must have been added with ``add_old`` (see ``is_ahead``).
 
     Attributes:
         leading: with ``is_open``, the number of older records at the start of the new log.
@@ -32,11 +32,11 @@ class Follower:
         missing: the number of old records that the mirror passed without a copy.
         next_copied: the old record after these missing records.
         foreign: the number of runs of copies without an origin that are followed by a known copy.
-            The first copy of a run has no origin outside the memory, either. With ``is_open``,
-            copies before a copy of the first record do not count, because their origins may be
-            older records.
+            The first copy of a run also has no origin among the old records that are not in memory.
+            With ``is_open``, copies before a copy of the first record do not count, because their
+            origins may be older records.
         trailing: the number of copies without an origin since the last known copy.
-        first_unknown: the offset of the first of these ``trailing`` copies.
+        first_unknown: the offset of the first of the ``trailing`` copies.
         repeated: the number of copies of records that were copied before.
         compared: the number of old records with a copy, excluding records in ``seen``.
         is_start_uncertain: whether the copies may start or restart at a different record than
@@ -46,7 +46,8 @@ class Follower:
             origin.
         oldest: the old log's first record, if the old log has lost older records. Copies before the
             copy of this record may be copies of the lost records.
-        undecided: the number of these copies. They may also come from other clients.
+        undecided: the number of copies that may be copies of lost records (see ``oldest``) but may
+            also come from other clients.
     """
 
     def __init__(
@@ -72,7 +73,8 @@ class Follower:
         # True if the number of repeated records does not matter, so any record may come first.
         self._may_precede = begin is not None
         self._first = 0  # the number of the first record in memory
-        # The number and the offset of a record in each addition, to reread from this record.
+        # The number and the offset of the first record in each addition, to reread the old log from
+        # this record.
         self._marks: list[tuple[int, int]] = []
         self.leading = self.late_count = 0
         self.late: list[Record] = []
@@ -116,8 +118,8 @@ class Follower:
     def add_copies(self, copies: Sequence[Record]) -> int:
         """Add the next records of the new log; return the number of added records.
 
-        Stop at a copy without an origin in memory if the previous copy has one. ``add_unknown`` can
-        add such a copy.
+        Stop at a copy without an origin in memory if the previous copy has an origin. The caller
+        can add such a copy with ``add_unknown``.
         """
         for number, copy in enumerate(copies):
             possible = self._index.origins(copy)

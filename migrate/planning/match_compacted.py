@@ -26,7 +26,7 @@ from migrate.planning.plan import MatchOutcome
 def match_compacted(old: Surroundings, new: Surroundings) -> Match:
     """Find the place of a position in the new log; see ``match_records``."""
     match = match_records(old, new, is_compacted=True)
-    # Records only in the new log may be consumed records that the old log has lost.
+    # Records that only the new log contains may be consumed records that the old log has lost.
     is_certain = match.outcome is MatchOutcome.MATCHED or not match.trailing
     if (match.outcome.is_match and is_certain) or not (old.records and new.records):
         return match
@@ -104,8 +104,8 @@ class _Comparison:
             # consumed these records, so a start at ``low`` might duplicate them.
             outcome, records = MatchOutcome.AMBIGUOUS, high - low
         if tombstones:
-            # These records are compacted or not copied yet. A start here reads these records once
-            # the mirror has copied them.
+            # Compaction removed these tombstones, or the mirror has not copied them yet. In the
+            # second case, a start here reads them once the mirror has copied them.
             outcome, records = MatchOutcome.AMBIGUOUS, records + tombstones
         before, after = len(self.before), len(self.after)
         return Match(

@@ -17,7 +17,8 @@ that case, the outcome identifies the violation: records without a copy (``FILTE
 without an origin (``FOREIGN``), or both (``OTHER_PARTITIONING``).
 
 A number of records is exact if only one sequence of passes is possible and all records that can
-change the number were read. Otherwise, the number is a bound, or the position is refused:
+change the number were read. Otherwise, the number is a bound, or the position is refused. For each
+kind of number, this table describes the records that each bound counts:
 
 ==================  ====================================  ======================================
 Number              At least                              At most
@@ -66,7 +67,7 @@ MAY_BEGIN_LATER = (
 
 
 class Bound(str, Enum):
-    """The kind of a number of records."""
+    """Whether a number of records is exact, a lower bound, or an upper bound."""
 
     EXACT = "exactly"
     AT_LEAST = "at least"
@@ -88,7 +89,7 @@ class Match:
         records: for ``AMBIGUOUS`` and ``WENT_BACK``, the number of records that a start at
             ``next_offset`` duplicates; for ``LAGGING`` and ``EXPIRED``, the number of missing
             records; for violations, the number of records that violate the assumption.
-        bound: the kind of the ``records`` number.
+        bound: whether ``records`` is exact, a lower bound, or an upper bound.
         reason: for ``NOT_FOUND``, why there is no place.
         compared: the number of records in the old log that were compared with their copies; for
             ``PROVED``, only records before the position count.
@@ -105,8 +106,8 @@ class Match:
         trailing: the number of records without an origin after the last copy.
         is_all_copied: True if the last record of the old log is copied.
         unknown: for a violation, a copy without an origin among the records that were read. For
-            ``FILTERED``, the copy before the first known copy, if that copy's origin may be an
-            older record.
+            ``FILTERED``, the last unknown copy before the first known copy, if the origin of this
+            unknown copy may be an older record.
         first_pair, last_pair: the (old, new) offsets of the first and the last record in the
             compared runs that certainly has a copy.
     """
@@ -194,7 +195,7 @@ def violation_match(missing: int, foreign: int, bound: Bound = Bound.AT_LEAST) -
 class RecordIndex:
     """Records in the old log, identified by their copies.
 
-    Indexes start with the first record added.
+    A record's index is its number in the order of addition, starting at 0.
     """
 
     def __init__(self) -> None:
@@ -252,14 +253,14 @@ class _Alignment:
         self.is_found = bool(found)
         if not found:
             return
-        # Records before the first copy are older than ``old``. Records after the last copy
-        # are newer, or come from another client.
+        # In the new log, records before the first known copy are older than ``old``. Records after
+        # the last known copy are newer, or come from another client.
         self._first, self._last = found[0], found[-1]
         self._origins = origins[self._first : self._last + 1]
         self._missing = self._foreign = 0
         self._highest = self._find_highest()
         if not old.is_to_end and self._count - 1 in self._highest:
-            # The following copies may have later origins that ``old`` lacks.
+            # The copies after this one may be copies of records that are newer than ``old``.
             length = self._highest.index(self._count - 1) + 1
             self._last = self._first + length - 1
             self._highest, self._origins = self._highest[:length], self._origins[:length]
@@ -293,8 +294,8 @@ class _Alignment:
     def _find_highest(self) -> list[int]:
         """Return the highest possible origin of each copy; count the violations.
 
-        If the mirror copied older records first, it was at the start of ``old``. Otherwise, it may
-        have started anywhere.
+        If the new log starts with copies of older records, the mirror then continued at the start
+        of ``old``. Otherwise, it may have started at any record of ``old``.
         """
         state = 0 if self._first and self._has_older else self._count
         highest: list[int] = []
@@ -349,14 +350,14 @@ class _Alignment:
         return not self._old.is_to_end and copy.timestamp in self._equal_times
 
     def violation(self) -> Match | None:
-        """Return the violation of the assumption between the first and the last copy, or None."""
+        """Return any violation of the assumption between the first and the last known copy."""
         foreign = self._foreign
         if self._first and not self._has_older:
             foreign += self._first  # the old log never contained older records
         mirror_end = self._highest[-1] + 1
         trailing = len(self._run) - 1 - self._last
         if trailing and mirror_end < self._position:
-            # Another client wrote before the mirror copied the consumed records.
+            # Another client wrote to the new log before the mirror had copied the consumed records.
             foreign += trailing
         violation = violation_match(self._missing, foreign)
         if violation is None:
@@ -388,9 +389,11 @@ class _Alignment:
         return self._run[self._first - 1] if self._first and self._has_older else None
 
     def _count_surely_missing(self) -> int:
-        """Return the number of records without a copy, judged by copies that have no equal.
+        """Return the number of records that certainly have no copy.
 
-        Between two such copies, the mirror should have copied each record between their origins.
+        The number is based on the copies that have no equal record, and therefore have a certain
+        origin. Between two such copies, there should be a copy of each record between their
+        origins.
         """
         copies = Counter(copy.digest for copy in self._run)
         certain = [
@@ -413,7 +416,7 @@ class _Alignment:
             return not_found_match(EQUAL_RECORDS)
         if not self._first and highest[0] > position:
             if lowest[0] > position and self._new.is_from_start:
-                # A later record, which ``old`` lacks, may equal the last record.
+                # A later record, which ``old`` lacks, may equal the last record of ``old``.
                 is_open = highest[0] + 1 == self._count and not self._old.is_to_end
                 is_exact = lowest[0] == highest[0] and not is_open
                 bound = Bound.EXACT if is_exact else Bound.AT_LEAST
@@ -438,7 +441,8 @@ class _Alignment:
         # Each origin is certain, so each duplicate is certain.
         top = max(high) + 1
         distinct = len({origin for origin in high if origin >= position})
-        # If the mirror has not reached its last record again, it will recopy more records.
+        # If the mirror has not yet returned to the last record that it had copied before it went
+        # back, it will recopy more records.
         is_exact = high[-1] + 1 == top and self._is_all_known
         return self._make(
             MatchOutcome.WENT_BACK,
@@ -518,7 +522,7 @@ class _Alignment:
     def _is_settled_later(self, low: Sequence[int], high: Sequence[int]) -> bool:
         """Return whether only the last copies are uncertain and more records follow in both logs.
 
-        The last copies are the last records of ``old``, in order.
+        The last copies must be copies of the last records of ``old``, in order.
         """
         if self._new.is_to_end or self._old.is_to_end or high[-1] + 1 < self._count:
             return False
@@ -573,7 +577,7 @@ class _Alignment:
 
 
 def _newest_in_order(syncs: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-    """Return the last syncs, each of which has higher offsets than the previous one."""
+    """Return the longest run of syncs, up to the last sync, in which both offsets increase."""
     first = next(
         (
             at

@@ -89,7 +89,7 @@ def blocker_refusals(findings: Iterable[Finding], policies: Policies) -> Iterato
 
 
 def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Message]:
-    """Yield a refusal of positions in several clusters; a target reads from only one cluster.
+    """Yield a refusal if positions are in several clusters; a target reads from only one cluster.
 
     Also refuse if only some sources identify their cluster, because the remaining sources may read
     from a different cluster.
@@ -106,7 +106,7 @@ def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Message]:
 def name_collision_refusals(
     topics: Collection[str], topic_map: Mapping[str, str]
 ) -> Iterator[Message]:
-    """Yield a refusal of each new name that another moving topic already has and keeps."""
+    """Yield a refusal for each new topic name that belongs to a moving topic without a new name."""
     for old, new in sorted(topic_map.items()):
         if old in topics and new in topics and new not in topic_map:
             yield TOPIC_NAME_TAKEN(old=old, new=new)
@@ -115,9 +115,9 @@ def name_collision_refusals(
 def shared_group_refusals(
     chosen: Iterable[Source], snapshot: ClusterSnapshot | None
 ) -> Iterator[Message]:
-    """Yield a refusal of ``--source-group`` if several sources are at the ``committed`` marker.
+    """Yield a refusal if ``--source-group`` is set and several sources are at ``committed``.
 
-    Each of these sources has its own group.
+    Each of these sources has its own group, so one group cannot contain the offsets of all.
     """
     if snapshot is None or snapshot.source_group is None:
         return

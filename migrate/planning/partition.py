@@ -31,11 +31,11 @@ from migrate.model.policies import Gone, NewPartitions, OnBeyondEnd, OnExpired, 
 from migrate.model.positions import Marker, Position, PositionState
 from migrate.planning.plan import PlannedPartition, Verdict
 
-# If a topic was recreated and has grown past a position, all records below the position are newer
-# than the checkpoint. A partition is therefore suspect if at least this fraction of the offsets
-# from the log start to the position is at or above ``first_since``, the offset of the first record
-# newer than the checkpoint. A smaller fraction is normal, because producer timestamps do not always
-# increase with the offsets.
+# After the checkpoint, a topic may have been recreated and have grown past a position. In this
+# case, all records below the position are newer than the checkpoint. A partition is therefore
+# suspect if at least this fraction of the offsets from the log start offset to the position is at
+# or above ``first_since``, the offset of the first record newer than the checkpoint. A smaller
+# fraction is normal, because producer timestamps do not always increase with the offsets.
 _SUSPECT_PART = 0.5
 
 
@@ -56,7 +56,8 @@ def plan_position(
         return _plan_unresolved(position, log, resolved, snapshot, policies)
     verdict, next_offset = resolved
     planned = _plan_in_range(position, next_offset, verdict, log, policies)
-    return replace(planned, job_reached=next_offset)  # even if a policy chose another next offset
+    # ``job_reached`` is the job's own next offset, even if a policy chose a different start.
+    return replace(planned, job_reached=next_offset)
 
 
 def _resolve(
@@ -183,8 +184,8 @@ def new_partition(
 ) -> PlannedPartition:
     """Plan a partition that is not in any chosen source.
 
-    ``at_log_start`` is True if Flink would start it at the log start. ``from_position_list`` is
-    True if the positions are not from a checkpoint.
+    ``at_log_start`` is True if Flink would start the partition at the log start offset.
+    ``from_position_list`` is True if the positions are not from a checkpoint.
     """
     # A KafkaSource discovers partitions when it starts and then every five minutes
     # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so an undiscovered partition should have few

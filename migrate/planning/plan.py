@@ -47,17 +47,17 @@ class MatchOutcome(str, Enum):
     EXPIRED = "expired there"  # the new log starts after the first unconsumed record
     FILTERED = "filtered"  # records of the old log have no copy
     FOREIGN = "foreign records"  # the new log has records that the old log lacks
-    OTHER_PARTITIONING = "other partitioning"  # both
+    OTHER_PARTITIONING = "other partitioning"  # both: filtered and foreign records
     NOT_FOUND = "not found"
 
     @property
     def is_match(self) -> bool:
-        """True if a start at the place loses and duplicates none of the compared records."""
+        """True if a start at the new offset loses and duplicates none of the compared records."""
         return self in (MatchOutcome.PROVED, MatchOutcome.MATCHED, MatchOutcome.AT_END)
 
     @property
     def is_lossless(self) -> bool:
-        """True if a start at the place loses nothing, and may duplicate records."""
+        """True if a start at the new offset loses no records, but may duplicate some."""
         return self in (MatchOutcome.WENT_BACK, MatchOutcome.AMBIGUOUS)
 
 
@@ -171,8 +171,8 @@ class PlannedPartition(PartitionRow):
     def ran_on_by(self) -> int:
         """The number of offsets from ``job_reached`` up to ``flink_committed``.
 
-        0 if either is unknown, or without a ``next_offset``. A job commits at each completed
-        checkpoint, so a commit beyond this checkpoint proves that the job kept running.
+        The number is 0 if either is None, or if ``next_offset`` is None. A job commits at each
+        completed checkpoint, so a commit beyond this checkpoint proves that the job kept running.
         """
         if self.job_reached is None or self.flink_committed is None or self.next_offset is None:
             return 0

@@ -93,8 +93,8 @@ def make_plan(
 ) -> Plan:
     """Plan the move of the chosen sources.
 
-    ``plan_input`` is the whole checkpoint: in-flight records in any operator are an obstacle.
-    ``snapshot`` is the answer to ``make_question``, or None without a broker.
+    ``plan_input`` is the whole checkpoint, because in-flight records in any operator are an
+    obstacle. ``snapshot`` is the answer to ``make_question``, or None without a broker.
     """
     findings, refusals, notes = resolve_transactions(
         relevant_findings(plan_input, chosen, ignore_other_sources), plan_input, snapshot, policies
@@ -114,7 +114,7 @@ def make_plan(
         partitions = _plan_partitions(moved, snapshot, policies)
         newer_checkpoint = any(finding.code is Code.RAN_ON for finding in findings)
         if newer_checkpoint and not any(partition.ran_on_by for partition in partitions):
-            # The job kept running, but the number of offsets is unknown.
+            # The job kept running, but the number of offsets that it has read is unknown.
             partitions = [replace(partition, repeated=None) for partition in partitions]
         refusals += partition_refusals(partitions)
         refusals += missing_partition_refusals(chosen, partitions, policies)
@@ -156,7 +156,7 @@ def make_plan(
 
 
 def _empty_refusal(chosen: Iterable[Source], policies: Policies) -> Message:
-    """Return a refusal of a plan that moves nothing."""
+    """Return the refusal for a plan that moves nothing."""
     if policies.partitions is None:
         return NO_OFFSET()
     known = sorted({position.topic_partition for s in chosen for position in s.positions})
@@ -223,8 +223,9 @@ def _merge(plans: Sequence[PlannedPartition], *, unknown_to_some: bool) -> Plann
         lost = start - lowest.log_start if lowest.log_start is not None else None
     return replace(
         lowest,
-        # A source whose ``job_reached`` is unknown may be ahead of the other sources. Therefore a
-        # commit beyond the positions of the others does not prove that the job kept running.
+        # If the ``job_reached`` of a source is unknown, this source may be ahead of the other
+        # sources. A commit beyond their positions may then come from this source, so it does not
+        # prove that the job kept running.
         job_reached=max(reached) if len(reached) == len(plans) else None,
         unknown_to_some=unknown_to_some,
         lost=lost,
@@ -267,8 +268,8 @@ def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> 
     )
     if not planned.ran_on_by:
         return planned
-    # If either of the first two is None, ``ran_on_by`` is 0. With a snapshot, a partition with a
-    # next offset has a log end offset.
+    # ``ran_on_by`` is not 0, so ``flink_committed`` and ``next_offset`` are not None. With a
+    # snapshot, a partition with a next offset has a log end offset.
     assert planned.flink_committed is not None and planned.next_offset is not None
     assert planned.log_end is not None
     emitted = min(planned.flink_committed, planned.log_end) - planned.next_offset

@@ -70,7 +70,7 @@ def collect_warnings(
     at_the_end = bool(partitions) and all(planned.records_left == 0 for planned in partitions)
     for finding in findings:
         if finding.code is Code.OUTPUT_BEYOND and at_the_end:
-            continue  # the output cannot be beyond positions at the log end
+            continue  # no output can be beyond positions at the log end offset
         policy = finding.code.policy
         of_the_group = policy.shown_for_groups and for_a_group
         if finding.severity is Severity.WARNING or policy.allowed(policies) or of_the_group:
@@ -88,7 +88,8 @@ def collect_warnings(
 def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningText]:
     """Yield warnings about records that the move may lose or duplicate."""
     if suspects := [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]:
-        # The other verdicts come from markers and policies, and are no evidence for this cluster.
+        # Only ``OK`` is evidence that this is the job's cluster, because the other verdicts come
+        # from markers and policies.
         is_all = not any(planned.verdict is Verdict.OK for planned in partitions)
         recreated = ALL_MAYBE_RECREATED if is_all else MAYBE_RECREATED
         yield WarningText(recreated(count=len(suspects), partition=suspects[0].name))
@@ -125,7 +126,7 @@ def target_group_warnings(
 ) -> Iterator[WarningText]:
     """Yield warnings about a new group and about records that the group duplicates or skips.
 
-    They are not refusals, because the user wants to move the group.
+    These are not refusals, because the user wants to move the group.
     """
     if snapshot is None or snapshot.target_group is None:
         return
@@ -172,7 +173,7 @@ def reader_of(origin: Origin) -> str | None:
 def missing_partition_refusals(
     chosen: Iterable[Source], partitions: Sequence[PlannedPartition], policies: Policies
 ) -> Iterator[Message]:
-    """Yield a refusal of ``--partitions`` that are neither in the checkpoint nor on the broker.
+    """Yield a refusal if ``--partitions`` are neither in the checkpoint nor on the broker.
 
     Yield nothing for a plan without partitions. ``make_plan`` refuses such a plan itself.
     """

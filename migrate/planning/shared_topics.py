@@ -47,7 +47,7 @@ class SharedTopic(NamedTuple):
         return f"operators {', '.join(map(_label, self.sources))}"
 
     def disagreement_refusal(self, *, one_cluster: bool = False) -> Message:
-        """Return the refusal of a topic whose sources have different positions."""
+        """Return the refusal for a topic whose sources have different positions."""
         partition = self.differing[0]
         starts = (own.get(partition, (None, None))[1] for own in self.starts)
         shown = ("none" if start is None else format_start(start) for start in starts)
@@ -63,7 +63,7 @@ class SharedTopic(NamedTuple):
         )
 
     def unnamed_cluster_refusal(self) -> Message:
-        """Return the refusal of a topic whose sources may read different Kafka clusters."""
+        """Return the refusal for a topic whose sources may read different Kafka clusters."""
         return SAME_TOPIC_TWO_CLUSTERS(
             sources=len(self.sources), topic=self.name, readers=self.readers_text
         )
@@ -98,7 +98,7 @@ def _differing(starts: Sequence[_StartByPartition]) -> list[int]:
 
 
 def shared_topic_refusals(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[Message]:
-    """Yield refusals of topics whose sources disagree on positions or may use two clusters."""
+    """Yield a refusal for each topic with different positions, or with possibly two clusters."""
     for topic in topics:
         if policies.merge_sources is MergeSources.FAIL and topic.differing:
             yield topic.disagreement_refusal(one_cluster=policies.one_cluster)

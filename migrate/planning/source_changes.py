@@ -80,8 +80,8 @@ def source_change(
             if position is not None:
                 unknown.append(partition)
                 continue
-            # Flink discovers the partition and starts it at this offset. A Spark query does so
-            # only at offset 0, and otherwise fails.
+            # Flink discovers the partition and starts it at this offset. A Spark query does this
+            # only if the offset is 0. Otherwise, the query fails.
             is_query = source.kind is SourceKind.POSITION_LIST
             if source.starts_absent_partitions_at_log_start and not (
                 is_query and planned.next_offset
@@ -151,7 +151,7 @@ def change_cluster(
 
 
 def _old_next_offset(position: Position | None, planned: PlannedPartition) -> int | None:
-    """Return ``current`` of a ``SourceChange``, or None if it is unknown."""
+    """Return ``current`` for a partition of a ``SourceChange``, or None if it is unknown."""
     if position is None or position.start is Marker.EARLIEST:
         return 0 if planned.next_offset == 0 else planned.log_start
     return position.next_offset
@@ -213,7 +213,7 @@ def remove_partitions_of_others(
     ]
     added: dict[str, list[ClusterPartition]] = {}
     for key, next_offset in change.new_offsets.items():
-        # A topic without partitions in the source comes from the user's pattern.
+        # If the source has no partitions of a topic, the topic matches the user's pattern.
         known = own.get(key.topic)
         if next_offset is not None and known is not None and key.partition not in known:
             added.setdefault(key.topic, []).append(key)
@@ -288,5 +288,5 @@ def _numbers_by_topic(source: Source) -> dict[str, frozenset[int]]:
 def left_out_refusal(
     side: str, topics: Iterable[str], reader: str = "no source of the savepoint"
 ) -> Message:
-    """Return the refusal of a move that would drop the positions of some topics."""
+    """Return the refusal for a move that would drop the positions of some topics."""
     return TOPICS_LEFT_OUT(side=side, topics=sorted(topics), reader=reader)

@@ -44,7 +44,7 @@ _MAX_NAMED = 20
 def topic_refusals(
     plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]
 ) -> Iterator[Message]:
-    """Yield refusals of topics that ``target`` lacks or has with different partition counts.
+    """Yield refusals for topics that ``target`` lacks or has with different partition counts.
 
     Two topics that share a name in the other cluster are also refused. ``names`` contains the topic
     names in the other cluster.
@@ -179,7 +179,7 @@ _TEMPLATES = {
 
 
 def _bounded(matches: Sequence[Match], noun: str = "record") -> str:
-    """Return the total number of records in matches, and the kind of this number."""
+    """Return the total number of records in matches, with its bound, such as ``at least``."""
     bounds = {match.bound for match in matches} - {Bound.EXACT}
     count = counted(sum(match.records for match in matches), noun)
     if not bounds:

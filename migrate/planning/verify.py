@@ -74,7 +74,7 @@ class StartOutcome(str, Enum):
     MISSING = "missing"  # the target has no start, or the query does not read the partition
     EXPIRED = "expired"  # the next offset is below the log start, so records were deleted
     BEYOND_END = "beyond end"  # the next offset is beyond the log end (another log or cluster)
-    RECREATED = "topic recreated"  # after the plan was made, so its offsets are for the old log
+    RECREATED = "topic recreated"  # the offset is for an earlier topic with the same name
     SUSPECT = "suspect"  # most records below the offset are newer than the checkpoint
     GONE = "gone"  # the broker has no such topic or partition
     MOVED_ON = "moved on"  # another client has committed for the group, above the position
@@ -169,9 +169,11 @@ class Verification:
 
     @property
     def verified_or_moved_on(self) -> bool:
-        """True if every partition is ``ok`` or ``moved on``; otherwise the same as ``verified``.
+        """True if every partition is ``ok`` or ``moved on``, without problems or differences.
 
-        False if there are no partitions. Lost evidence is ignored.
+        False if there are no partitions. Unlike ``verified``, this property may be True if the
+        query's log no longer contains its first batches, or if retention may have deleted records
+        before the query read them.
         """
         return self._outcomes_are(StartOutcome.OK, StartOutcome.MOVED_ON)
 
@@ -385,7 +387,7 @@ class _Target:
     def _outcome(
         self, topic_partition: TopicPartition, expected: Start
     ) -> tuple[StartOutcome, int]:
-        """Return the outcome of a partition, and its number of records.
+        """Return the outcome of a partition, and the number of affected offsets.
 
         The outcome is the first one that applies: ``RECREATED``, ``UNKNOWN``, ``MISSING``,
         ``GONE``, ``LOST`` (unless another client has committed), ``EXPIRED``, ``BEYOND_END``,

@@ -233,7 +233,11 @@ def _columns_of_topics() -> tuple[Column[_Topic], ...]:
 
 
 def start_text(start: Start, next_offset: int | None) -> str:
-    """Return an offset, a state with any known offset (``earliest = 5``), or ``-`` if absent."""
+    """Return the text for a start.
+
+    The text is an offset; a marker, with its offset if known (``earliest = 5``); ``unresolved``; or
+    ``-`` for an absent partition.
+    """
     match start:
         case Unknown.ABSENT:
             return "-"

@@ -26,7 +26,7 @@ def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: boo
     columns: tuple[Column[PlannedPartition], ...] = (
         Column("TOPIC", lambda row: row.topic, own_line=Line.ABOVE),
         Column("PARTITION", lambda row: row.partition),
-        # Without --wide, shown only if it differs from NEW-OFFSET in at least one row.
+        # Without --wide, this column is shown only if it differs from NEW-OFFSET in some row.
         Column("CHECKPOINT", _position, right=True, wide=not differs, drop_order=2),
         Column("FROM", _origin, wide=True),
         Column("CURRENT-OFFSET", lambda row: row.current),
@@ -49,7 +49,10 @@ def _position(planned: PlannedPartition) -> str | int | None:
 
 
 def _proof(planned: PlannedPartition) -> str:
-    """Return the number of matching records around a position, and any outcome except MATCHED."""
+    """Return the numbers of matching records before and after a position, such as ``100+98``.
+
+    An outcome other than MATCHED is added.
+    """
     proof = planned.translation
     if proof is None:
         return ""

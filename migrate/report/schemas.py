@@ -24,7 +24,7 @@ from migrate.report.diff import DiffReport
 from migrate.storage.json_models import TopicName, schema_of
 
 OperatorId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
-_LIST = SourceKind.POSITION_LIST  # no report contains such a source
+_LIST = SourceKind.POSITION_LIST  # not in a checkpoint, so not in a report
 SourceClass = Annotated[
     str,
     Field(json_schema_extra={"enum": [kind.value for kind in SourceKind if kind != _LIST]}),

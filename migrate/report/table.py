@@ -32,7 +32,7 @@ _BELOW = "    "  # indents a cell that is written below its row
 class Line(Enum):
     """The position of a long cell's separate line: above or below the cell's row."""
 
-    ABOVE = "above"  # once for consecutive rows with the same cell
+    ABOVE = "above"  # written once for consecutive rows with the same cell
     BELOW = "below"
 
 

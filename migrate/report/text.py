@@ -45,7 +45,10 @@ def csv_pieces(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Iter
 
 
 def lag_text(known: int | None, unknown: int) -> str:
-    """Return any known lag, followed by ``+?`` if some partitions have an unknown lag."""
+    """Return the total known lag, followed by ``+?`` if the lag of some partitions is unknown.
+
+    Return an empty string if no lag is known.
+    """
     if known is None:
         return ""
     return f"{known}+?" if unknown else str(known)

@@ -1,6 +1,6 @@
 """Sinks that store the last number of each writer.
 
-The number is a Spark batch number or a Flink checkpoint ID.
+A writer's number is, for example, a Spark batch number or a Flink checkpoint ID.
 
 Such a sink silently skips a write unless the write's number is higher than the stored number. Each
 table format identifies writers differently, so each format has a module in this package.
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def sink_memory(path: str, files: Files) -> SinkMemory:
-    """Read the numbers stored by the sink in a directory, for each of its table formats.
+    """Read the last number of each writer, in every table format that the sink has.
 
     ``path`` is a local directory, or a URL.
 
@@ -36,7 +36,7 @@ def sink_memory(path: str, files: Files) -> SinkMemory:
 
     directory = Directory(path, files)
     names = directory.names()
-    # The directory ``LOG`` identifies a format.
+    # A sink has a format if it contains the format's ``LOG`` directory.
     memories = [
         memory
         for format in (spark_files, delta, hudi, iceberg, paimon)

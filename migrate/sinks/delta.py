@@ -137,7 +137,7 @@ def _add_parquet(log: _Log, content: bytes, name: str) -> None:
 
 
 def _find_queries(directory: Directory, log: _Log, older: list[str]) -> None:
-    """Add to the log the query IDs from the commits that the checkpoint replaces."""
+    """Find query IDs in the commits that the checkpoint replaces, and add the IDs to the log."""
     commits = _Log(dict(log.versions), log.queries)
     not_queries = {app for app in log.versions if len(app) != 36}  # a query's ID is a UUID
     for name in reversed(older[-MOST_FILES:]):

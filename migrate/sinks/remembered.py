@@ -12,7 +12,7 @@ DEFAULT_IDENTIFIER = "default_single_writer"
 class WriterKind(str, Enum):
     """The kind of a writer.
 
-    The kind determines the writer's numbers and its name in the sink.
+    The kind determines the meaning of the writer's number and of its name in the sink.
 
     Attributes:
         FILES: batches of any query that writes to a file sink; the writer has no name.

@@ -32,8 +32,8 @@ def read_chunks(
     send_package_to_server(spark)
     rows = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(chunks)]
     work = spark.createDataFrame(rows, "number INT, chunk BINARY")
-    # Partition by range, because a hash could put several chunks into one task. Spark Connect has
-    # no RDD.
+    # Partition by range, because a hash could put several chunks into one task. An RDD would have
+    # exact partitions, but Spark Connect has no RDDs.
     work = work.repartitionByRange(max(len(rows), 1), "number")
     return work.mapInArrow(partial(_unpacked, read), schema)
 

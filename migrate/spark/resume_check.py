@@ -40,7 +40,8 @@ from migrate.spark.session import last_lines, summarize_failure
 from migrate.storage.files import Files
 from migrate.storage.new_file import add_path_to_errors
 
-# Enough to prove that records can be read, and few enough to be read quickly.
+# The number of records to read: enough to prove that records can be read, and few enough to be
+# read quickly.
 _RECORDS = 1000
 _JAVA_NAMES = {
     "bootstrap.servers": "bootstrap.servers",

@@ -74,7 +74,7 @@ def runs_on_spark(master: str | None) -> bool:
 def session(
     master: str | None, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[SparkSession]:
-    """Yield the active Spark session; or start or connect a session, and stop it afterward.
+    """Yield the active Spark session; without one, start or connect a session, and later stop it.
 
     Under ``spark-submit``, a session is started with the settings of ``spark-submit``.
 
@@ -121,7 +121,7 @@ def current_session() -> SparkSession:
     """Return the active session; without one, start a session with Spark's own defaults.
 
     ``SparkSession.builder.getOrCreate`` finds a Spark Connect session only if the server's URL is
-    in the environment.
+    in the environment. With ``pyspark-client``, the builder of Spark Connect is used instead.
 
     Raises:
         UsageError: there is no session, and ``pyspark-client`` cannot start Spark.
@@ -151,7 +151,7 @@ def _connected_session() -> SparkSession:
     except PySparkException as error:
         if _REMOTE not in os.environ:
             raise UsageError(_ONLY_CONNECT) from error
-        # The Spark Connect builder does not read this variable.
+        # The Spark Connect builder does not read SPARK_REMOTE.
         session = ConnectSession.builder.remote(os.environ[_REMOTE]).getOrCreate()
     # PySpark 4.0's types do not state that this class replaces the classic session.
     return cast("SparkSession", session)
@@ -164,7 +164,7 @@ def _active_session() -> SparkSession | None:
     active = SparkSession.getActiveSession()
     context = getattr(pyspark, "SparkContext", None)  # missing in pyspark-client
     if active is None and context is not None and context._active_spark_context is not None:
-        # A different thread started the session.
+        # A different thread started the session, so it is not this thread's active session.
         active = SparkSession.builder.getOrCreate()
     return active
 
@@ -201,7 +201,7 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
         defaults |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False).setAll(list({**defaults, **settings}.items()))
-    gateway = SparkContext._gateway or _launch_jvm(conf)  # a JVM outlives its session
+    gateway = SparkContext._gateway or _launch_jvm(conf)  # a JVM outlives its session, so reuse it
     errors: tuple[type[Exception], ...] = (*spark_errors(), ValueError)
     try:
         started = SparkSession(SparkContext(conf=conf, gateway=gateway))
@@ -239,7 +239,7 @@ def failure_of(error: Exception) -> str:
 
 
 def summarize_failure(message: str) -> str:
-    """Return a message's first line, and the last later line that starts with an exception."""
+    """Return a message's first line, and the last other line that starts with an exception."""
     lines = [_JAVA_PREFIX.sub("", line).rstrip() for line in message.splitlines() if line.strip()]
     causes = [line for line in lines[1:] if _CAUSE.match(line)]
     return "; ".join([*lines[:1], *causes[-1:]]) or "no reason reported"

@@ -53,13 +53,15 @@ class _Store(NamedTuple):
     range_options: Mapping[str, object] = {}
 
 
-# By default, botocore waits a minute for a connection and tries five times.
+# The timeout is short, because botocore by default waits a minute for a connection and tries five
+# times.
 _S3 = _Store("s3", "s3", {"config_kwargs": {"connect_timeout": 10}})
 _AZURE = _Store("abfs", "abfs")
 # ``re`` compiles these patterns when they are first used, because few commands need them.
-# HdfsClientConfigKeys.DFS_NAMENODE_RPC_PORT_DEFAULT @ Hadoop 3.4.1
+# The default port of HDFS: HdfsClientConfigKeys.DFS_NAMENODE_RPC_PORT_DEFAULT @ Hadoop 3.4.1.
 _DEFAULT_PORT = r"^(hdfs://[^/:]+):8020(?=/|$)"
-# One storage account has an endpoint for blobs and one for Data Lake Storage.
+# An Azure storage account has two endpoints for the same files: one for blobs and one for Data Lake
+# Storage.
 _AZURE_ENDPOINT = r"^(?:abfss?|wasbs?)://([^/@]+@[^/.]+)\.(?:dfs|blob)\."
 # The object store for each supported URI scheme.
 _STORES = {
@@ -189,7 +191,7 @@ class Files:
             return None
         if [entry["name"] for entry in below] == [name]:
             return None  # ls() of a file lists the file itself
-        # An object store may contain an empty object with the name of the directory.
+        # An empty object with the name of the directory is not an entry of the directory.
         return [
             DirectoryEntry(
                 posixpath.basename(entry["name"].rstrip("/")),
@@ -325,7 +327,7 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
 
 def _reason(error: Exception) -> str:
     """Return the first line of an error, with secrets redacted, and any advice about it."""
-    from migrate.model.secrets import redact_secrets  # here, as its patterns compile slowly
+    from migrate.model.secrets import redact_secrets  # late, as its patterns compile slowly
 
     lines = str(error).strip().splitlines()
     text = redact_secrets(lines[0]) if lines else type(error).__name__

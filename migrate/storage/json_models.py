@@ -56,7 +56,7 @@ def _check_unique(rows: list[_Row]) -> list[_Row]:
     return rows
 
 
-# A SHA-256 in hexadecimal, such as a ``checksum``.
+# A SHA-256 in hexadecimal, such as the result of ``checksum``.
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 # A list with at most one row per topic-partition.

@@ -27,7 +27,8 @@ from migrate.model.warning_catalog import REMAINING_FILES
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri
 
-# Writes a file in a new directory; the arguments are the file's name and its content in pieces.
+# A function that writes a file in a new directory. The arguments are the file's name, and its
+# content in pieces.
 WriteFile = Callable[[str, Iterable[bytes]], None]
 
 # The remedy for a file that cannot be written, if the user cannot choose a different file.
@@ -89,10 +90,8 @@ def write_new(path: Path, text: str) -> None:
 def new_file(path: Path) -> Iterator[IO[bytes]]:
     """Write a new file, completely or not at all.
 
-    If the block raises an error, the file does not exist afterward.
-
-    The same is true after a crash, except that an empty file may remain on a file system without
-    hard links.
+    If the block raises an error, the file does not exist afterward. The file also does not exist
+    after a crash, except that an empty file may remain on a file system without hard links.
 
     Raises:
         FileExistsError: the path exists; it is not changed.
@@ -227,7 +226,7 @@ def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFil
         yield location, write
     except BaseException as error:
         if remaining := _remove_written(written, files):
-            # All files, because the user must remove each.
+            # List all files, because the user must remove each of them.
             message = REMAINING_FILES(location=location, files=", ".join(remaining))
             if isinstance(error, Exception):
                 reason = getattr(error, "strerror", None) or error

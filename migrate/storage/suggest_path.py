@@ -24,14 +24,15 @@ _MAX_NAMED = 5
 _FOLDERS_OF_A_JOB = ("shared", "taskowned")
 _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
 # ``re`` compiles these patterns when they are first used, because few commands need them.
-# A pattern that the shell left unchanged because it matches nothing.
+# A file name pattern that the shell left unchanged because it matches nothing.
 _PATTERN = r"[*?\[]"
 _RELATIVE_URI = r"file:(?://)?([^/].*)"
 _NO_COLON = r"(s3a?|gs|abfss?|hdfs|webhdfs)//"
 # The decoder's advice, which a suggestion replaces.
 _ADVICE = r"(?s); (?:name|pass) .*"
 
-# The start of the decoder's text about a file without Flink's magic number, and this field's name.
+# The start of the decoder's text about a file without Flink's magic number, and the decoder's name
+# for the magic number.
 _NOT_A_CHECKPOINT = "not a Flink checkpoint"
 _MAGIC_FIELD = "magic number"
 _PASS_A_CHECKPOINT = "pass a chk-<n> or savepoint directory, or its _metadata file"
@@ -102,7 +103,7 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
 
 
 def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
-    """Return a text with a different path, a side, or advice; otherwise, an empty string."""
+    """Return advice, such as a different path or a side; an empty string without advice."""
     names, is_damaged = files.list_directory(pointer), kind is not ErrorKind.NOT_FOUND
     if names is None:
         return _recognize(pointer, files) if is_damaged else _suggest_similar(pointer, files)
@@ -167,8 +168,8 @@ def _recognize(path: str, files: Files) -> str:
 
 
 def _location_around(directory: str, names: list[str], files: Files) -> str:
-    """Return the Spark checkpoint location that is, or directly contains, a directory; or ""."""
-    from migrate.storage.recognize_file import LOCATION_NAMES  # here, as above
+    """Return the Spark checkpoint location at or directly above a directory; "" without one."""
+    from migrate.storage.recognize_file import LOCATION_NAMES  # late, as in ``_recognize``
 
     if len(LOCATION_NAMES.intersection(names)) > 1:
         return directory

@@ -34,7 +34,7 @@ _TILDE = re.compile(r"~[^/]*/|~$")
 # The scheme of a store without its colon, as in ``s3//bucket/query``.
 _NO_COLON = re.compile(r"(s3[an]?|gs|abfss?|hdfs|webhdfs)//(.*)")
 NO_TILDE = "migrate does not expand ~; write the full path"
-# A drive path, or a share on a host. This system would treat it as a file name.
+# A path on a Windows drive, or a share on a host. This system would treat it as a file name.
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 NO_WINDOWS = (
     "this is a Windows path, but on this system it would be a file name; write the path of this "

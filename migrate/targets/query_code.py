@@ -36,11 +36,11 @@ class Language:
     # A template that takes the connector's coordinates and the file name.
     launch: str
     file: str
-    # Required if an option's value comes from the environment.
+    # The import that the code requires if an option's value comes from the environment.
     environment_import: tuple[str, ...]
     session: tuple[str, ...]
     declaration: str
-    # Between ``records`` and the number of a stream.
+    # The text between ``records`` and the stream's number in the name of a variable.
     separator: str
     checkpoint_location: str
     literal: Callable[[str], str]
@@ -187,7 +187,7 @@ PYTHON = Language(
     environment="os.environ[{}]",
     available_now="availableNow=True",
 )
-# The code can also be the body of an object.
+# The code for the Scala shell can also be the body of an object.
 SCALA = Language(
     comment="//",
     launch="spark-shell --packages {} < {}",

@@ -138,7 +138,7 @@ def seed_of(next_offsets: NextOffsets) -> bytes:
 def is_unfinished(location: Location) -> bool:
     """Return whether a location contains a partly written or partly removed seed, and no query.
 
-    ``metadata`` then contains ``UNFINISHED``. It is empty if the disk was full.
+    In this case, ``metadata`` contains ``UNFINISHED`` or, if the disk was full, is empty.
     """
     if _METADATA not in (location.names() or ()) or not _holds_only_seed(location):
         return False
@@ -207,5 +207,5 @@ def _stage_and_rename(files: dict[str, bytes], location: LocalDirectory) -> None
             for path, content in files.items():
                 write_pieces(stage / path, [content])
     except OSError:
-        check_free(location)  # refuses if another process has written to it in the meantime
+        check_free(location)  # raises Refused if another process has written to it
         raise

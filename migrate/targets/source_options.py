@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
 
 
-# The AWS_MSK_IAM mechanism of SASL, which requires the aws-msk-iam-auth JAR. None of this is
-# secret.
+# The options for the SASL mechanism AWS_MSK_IAM, which requires the aws-msk-iam-auth JAR. The
+# options contain no secrets.
 _MSK_IAM = {
     "kafka.sasl.mechanism": "AWS_MSK_IAM",
     "kafka.sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
@@ -37,7 +37,7 @@ _MSK_IAM = {
         "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
     ),
 }
-# Used if PySpark is not installed and ``--spark-version`` is not passed.
+# The Spark version if PySpark is not installed and ``--spark-version`` is not passed.
 _DEFAULT_VERSION = "4.0.0"
 _VERSION = re.compile(r"(\d+)\.\d+\.\d+")
 
@@ -222,7 +222,7 @@ def kafka_connector(spark_version: str | None = None) -> Connector:
 
 def _installed() -> str | None:
     """Return the installed PySpark's version, or None, without the slow import of PySpark."""
-    from importlib.metadata import PackageNotFoundError, version  # here, for the start-up time
+    from importlib.metadata import PackageNotFoundError, version  # late, as this import is slow
 
     try:
         installed = version("pyspark")

@@ -119,7 +119,7 @@ def _write_and_remove(
         return _remove(groups, now, view, removed)
     if not attempt.failures:
         return attempt
-    # For the same reason, nothing is removed.
+    # Nothing is removed, because a commit failed. The removals fail with the same cause.
     cause = next(iter(attempt.failures.values()))
     return replace(attempt, failures={**dict.fromkeys(removed, cause), **attempt.failures})
 

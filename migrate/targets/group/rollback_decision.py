@@ -255,8 +255,8 @@ def _cost_of_force(
 ) -> dict[str, Any]:
     """Return the newer commits in some partitions, and the consequences of a rollback.
 
-    A restored offset makes consumers reprocess or skip records. Without an offset before the
-    change, the rollback removes the newer one, and consumers apply ``auto.offset.reset``.
+    A restored offset makes consumers reprocess or skip records. If a partition had no offset before
+    the change, the rollback removes its newer offset, and consumers apply ``auto.offset.reset``.
     """
     first, before = partitions[0], file.before.committed
     distances = [
@@ -276,7 +276,7 @@ def _cost_of_force(
 
 
 def _warnings(file: RollbackFile, partitions: Iterable[RestoredOffset]) -> Iterator[WarningText]:
-    """Warn about offsets to restore that had been lost."""
+    """Warn about offsets to restore that the group has lost, although the change kept them."""
     lost = [
         restored
         for restored in partitions

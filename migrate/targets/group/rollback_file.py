@@ -270,7 +270,7 @@ def moved_on_partitions(file: RollbackFile, now: GroupView) -> list[TopicPartiti
 
 
 def newest_of(changes: Sequence[tuple[Path, RollbackFile]], now: GroupView) -> LoggedChange | None:
-    """Return the first change in a ``history`` with its progress, or None."""
+    """Return the newest change in a ``history``, with its progress; None without changes."""
     if not changes:
         return None
     path, file = changes[0]
@@ -330,7 +330,7 @@ def last_writers(
 ) -> dict[TopicPartition, RollbackFile]:
     """Return the newest change that wrote the current offset of each partition.
 
-    Other than in ``writers``, a rollback is itself a writer.
+    Unlike in ``writers``, a rollback counts as the writer of the offsets that it restored.
 
     Args:
         changes: the changes to the group, newest first.
@@ -346,7 +346,7 @@ def last_writers(
 
 
 def cut_over_folders(parent: Path) -> list[Path]:
-    """Return the folders of a folder's cut-overs, except those that were rolled back.
+    """Return the cut-over folders in a folder, except those of cut-overs that were rolled back.
 
     The rollback files of these cut-overs are part of a group's history. A cut-over with an
     unreadable record counts as not rolled back.
