@@ -48,7 +48,7 @@ def test_group_resumes_from_committed_batch_of_query(
     assert "a sink that remembers checkpoint IDs may drop records" in dry.stderr
     asked = migrate(*to_group, "--sink", ICEBERG)
     assert asked.code == 0, asked.stderr
-    assert f"{ICEBERG} remembers checkpoints of Flink's 'job " in asked.stderr
+    assert f"{ICEBERG} remembers checkpoints of these Flink jobs: 'job " in asked.stderr
     assert "a sink that remembers checkpoint ids" not in asked.stderr
     assert migrate(*compare).code == 1
 
