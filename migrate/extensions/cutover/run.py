@@ -21,9 +21,9 @@ from migrate.extensions.cutover.context import (
 )
 from migrate.extensions.cutover.decide import CHANGES_OR_WAITS, Action, Decision, Done
 from migrate.extensions.cutover.downtime import LAST_STEP, DowntimePrediction, downtime
+from migrate.extensions.cutover.downtime_inputs import predict_downtime
 from migrate.extensions.cutover.facts import Facts, JobToStop, Unavailable
 from migrate.extensions.cutover.observe import observe
-from migrate.extensions.cutover.predict_downtime import predict_downtime
 from migrate.extensions.cutover.read_spec import read_spec
 from migrate.extensions.cutover.record import Record, check_writable, locked, now
 from migrate.extensions.cutover.report import CutOverRecord
