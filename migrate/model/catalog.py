@@ -586,8 +586,8 @@ LOCATION_UNFINISHED = refusal(
 LOG_END_DECREASED = refusal(
     "log-end-decreased",
     "the log end offset of {partition} has decreased from {planned} to {log_end}, because records "
-    "were lost or the topic was recreated; topics have no IDs before Kafka 2.8, so migrate cannot "
-    "determine which of the two happened",
+    "were lost or the topic was recreated (before Kafka 2.8, topics have no IDs that would show "
+    "this)",
     "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
 )
 LOG_ENTRY_DAMAGED = input_error(

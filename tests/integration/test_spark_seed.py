@@ -389,7 +389,7 @@ def _run_with_state(broker: Broker, spark: Spark, checkpoint_dir: Path) -> str:
 def test_copied_query_reads_new_partition_from_log_start_above_0(
     tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:
-    """Regression: The copy reported "new partition, from 4", but the query failed at once."""
+    """Regression: The copy reported "new partition, from 4", but the query failed on start."""
     topic = _run_with_state(broker, spark, checkpoint_dir)
     servers, options = broker.bootstrap_servers, {"subscribe": topic}
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [10])})

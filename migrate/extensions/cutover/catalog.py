@@ -144,8 +144,8 @@ LEGACY_CONSUMER_STOP = refusal(
 )
 LOCATION_HAS_BATCHES = refusal(
     "location-has-batches",
-    "{location} contains batches of a query that this cut-over did not start; the start offsets of "
-    "this query are unknown",
+    "{location} contains batches, but this record did not write the location; the start offsets of "
+    "its query are unknown",
     "run `migrate verify`, or choose a new directory",
 )
 LOCATION_IS_FILE = refusal(

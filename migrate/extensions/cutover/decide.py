@@ -89,7 +89,7 @@ def decide_check(facts: Facts) -> Decision:
         return Done("the job has stopped")
     job = require(facts.job)
     _refuse_ended_without_savepoint(facts, job)
-    if job.has_ended:
+    if job.flink_job.has_ended:
         return Done(f"the job is {job.flink_job.state} in Flink")
     if job.attempt is not None and facts.record.flink.job_id is not None:
         return Done("Flink is already stopping the job")
@@ -128,10 +128,10 @@ def decide_stop(facts: Facts) -> Decision:
         return Action.RECORD_SAVEPOINT
     if job.attempt is not None:
         return Action.AWAIT_STOP
-    if not job.has_ended:
+    if not job.flink_job.has_ended:
         return Action.STOP
     ended, savepoints = job.flink_job, [savepoint.pointer for savepoint in job.savepoints]
-    if not job.is_known and savepoints:
+    if not ended.is_listed and savepoints:
         raise CutOverStopped(catalog.JOB_NOT_LISTED(job_id=ended.job_id, savepoint=savepoints[-1]))
     if savepoints:
         raise CutOverStopped(
@@ -166,15 +166,15 @@ def decide_clean(facts: Facts) -> Decision:
     if facts.spec.stopped_by_others:
         return Action.RECORD_CLEAN_STOP
     job = require(facts.job)
-    ended_with, ended = job.ended_with, job.flink_job
+    ended_with, flink_job = job.ended_with, job.flink_job
     if ended_with is not None and not is_same_savepoint(ended_with.pointer, savepoint.pointer):
         raise CutOverStopped(
             catalog.JOB_ENDED_WITH_OTHER_SAVEPOINT(
                 savepoint=ended_with.pointer, recorded=savepoint.pointer
             )
         )
-    if not flink.finished or (ended.is_listed and not ended.is_finished):
-        raise CutOverStopped(catalog.JOB_NOT_FINISHED(state=ended.state))
+    if not flink.finished or (flink_job.is_listed and not flink_job.is_finished):
+        raise CutOverStopped(catalog.JOB_NOT_FINISHED(state=flink_job.state))
     return Action.RECORD_CLEAN_STOP
 
 

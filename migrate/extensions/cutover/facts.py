@@ -92,15 +92,6 @@ class JobToStop:
     folder: str
     elsewhere: str | None = None
 
-    @property
-    def is_known(self) -> bool:
-        """Return whether Flink still answers and lists the job."""
-        return self.flink_job.is_listed
-
-    @property
-    def has_ended(self) -> bool:
-        return self.flink_job.ended or not self.is_known
-
 
 @dataclass(frozen=True, slots=True)
 class LocationFacts:

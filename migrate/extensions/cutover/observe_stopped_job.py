@@ -75,10 +75,10 @@ def read_job(context: CutOverContext) -> JobToStop:
     trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id)
     if attempt is not None and attempt.savepoint is not None and not job.ended:
         job = _job_after_refresh(flink, job)
-        if not job.ended and job.is_listed:  # the job was restarted with the same ID
+        if not job.has_ended:  # the job was restarted with the same ID
             trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id, skip_ended=True)
     ended_with, savepoints, elsewhere = None, list[Savepoint](), None
-    if job.ended or not job.is_listed:
+    if job.has_ended:
         savepoints = _stop_savepoints_in(context, folder)
         if job.is_finished:
             ended_with = _final_savepoint(context, job.job_id, folder, savepoints)
@@ -130,7 +130,7 @@ def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
     for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
         if job.ended:
             break
-        job = flink.job(job.job_id) or FlinkJob.not_listed(job.job_id, job.name)
+        job = flink.reread(job)
     return job
 
 
@@ -170,7 +170,7 @@ def read_ended_job(context: CutOverContext) -> JobToStop:
                 raise
             gone = FlinkJob.not_listed(recorded.job_id or "", recorded.job_name or "")
             return JobToStop(gone, "", None, None, (), "")
-        if job.flink_job.ended or not job.is_known:
+        if job.flink_job.has_ended:
             break
     assert job is not None  # poll yields at least once
     return job

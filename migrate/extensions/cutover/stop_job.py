@@ -15,7 +15,7 @@ from migrate.extensions.cutover.context import (
 from migrate.extensions.cutover.facts import Facts, JobToStop, require
 from migrate.extensions.cutover.observe_stopped_job import MAX_WAIT_SECONDS
 from migrate.extensions.cutover.record import now
-from migrate.inputs.flink.rest_api import FlinkJob, StopAttempt
+from migrate.inputs.flink.rest_api import StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
@@ -61,8 +61,7 @@ def _await_end(context: CutOverContext, job: JobToStop) -> str:
     if attempt is not None:
         context.stop_state = STOP_FAILED
         context.record.change_flink(savepoints=None)  # the next folder may differ
-    job_id, name = job.flink_job.job_id, job.flink_job.name
-    state = (context.flink.job(job_id) or FlinkJob.not_listed(job_id, name)).state
+    state = context.flink.reread(job.flink_job).state
     if attempt is not None:
         raise CutOverStopped(catalog.STOP_FAILED(problem=attempt.problem, state=state))
     raise CutOverStopped(catalog.STOP_UNFINISHED(limit=context.spec.timeouts.stop, state=state))

@@ -63,6 +63,11 @@ class FlinkJob:
         return self.state != _NOT_LISTED
 
     @property
+    def has_ended(self) -> bool:
+        """Return whether the job has ended or is no longer listed."""
+        return self.ended or not self.is_listed
+
+    @property
     def is_running(self) -> bool:
         return self.state == "RUNNING"
 
@@ -226,6 +231,10 @@ class JobManager:
     def job(self, job_id: str) -> FlinkJob | None:
         """Return a job by its ID, or None."""
         return next((job for job in self.jobs() if job.job_id == job_id), None)
+
+    def reread(self, job: FlinkJob) -> FlinkJob:
+        """Return a job as Flink reports it now."""
+        return self.job(job.job_id) or FlinkJob.not_listed(job.job_id, job.name)
 
     def restored_from(self, job_id: str) -> str | None:
         """Return the path of the checkpoint or savepoint from which a job was restored, or None.

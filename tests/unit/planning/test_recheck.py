@@ -83,8 +83,8 @@ def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
                 "the log of t-1 now ranges from offset 0 to 3, so it no longer contains the next "
                 "offset 4",
                 "the log end offset of t-1 has decreased from 10 to 3, because records were lost "
-                "or the topic was recreated; topics have no IDs before Kafka 2.8, so migrate "
-                "cannot determine which of the two happened",
+                "or the topic was recreated (before Kafka 2.8, topics have no IDs that would show "
+                "this)",
             ],
         ),
         (

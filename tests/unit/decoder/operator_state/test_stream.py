@@ -197,7 +197,7 @@ def test_invalid_stopping_offset_is_refused(stop: int) -> None:
         read_reader_element(encode_reader_element(encode_split("t", 0, 1, stop)), "s")
 
 
-def test_only_coordinator_state_of_version_1_ends_with_enumerator() -> None:
+def test_coordinator_state_of_version_1_must_end_with_enumerator() -> None:
     enumerator = encode_enumerator(2, [EnumeratorSplit(KafkaSplit("t", 0, 1))])
     state = encode_coordinator(1, 2, enumerator)
     assert read_coordinator_state(state, "c").entries
