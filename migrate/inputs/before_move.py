@@ -66,11 +66,15 @@ def job_refusals(
     """
     facts = {"evidence": judgment.text, "how_to_stop": judgment.how_to_stop}
     if is_group and judgment.other_running:
-        return [JOB_OVERWRITES_GROUP(**facts | {"evidence": judgment.other_running})]
+        facts["evidence"] = judgment.other_running
+        return [JOB_OVERWRITES_GROUP(**facts, if_different=_if_different())]
     if judgment.is_beyond and (not allow_ran_on or (judgment.runs and is_group)):
         if judgment.state is JobState.RUNNING:
             running = JOB_RUNNING_AFTER_PLAN if saved else JOB_RUNNING
-            return [(JOB_OVERWRITES_GROUP if is_group else running)(**facts)]
+            if_different = "" if judgment.is_same_job else _if_different()
+            return [
+                (JOB_OVERWRITES_GROUP if is_group else running)(**facts, if_different=if_different)
+            ]
         later = JOB_HAS_LATER_OUTPUT_AFTER_PLAN if saved else JOB_HAS_LATER_OUTPUT
         return [(JOB_HAS_NEWER_OFFSETS if is_group else later)(**facts)]
     if judgment.is_beyond:
@@ -78,6 +82,10 @@ def job_refusals(
     if judgment.is_doubtful and not allow_ran_on and source_group is None:
         return [(JOB_MAY_HAVE_RESTARTED_AFTER_PLAN if saved else JOB_MAY_HAVE_RESTARTED)(**facts)]
     return []
+
+
+def _if_different() -> str:
+    return f"; if the running job is not the job that you move, omit {option('flink_rest')}"
 
 
 def check_job(

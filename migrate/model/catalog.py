@@ -505,20 +505,19 @@ JOB_MAY_HAVE_RESTARTED_AFTER_PLAN = refusal(
 JOB_OVERWRITES_GROUP = refusal(
     "job-overwrites-group",
     "a job is still running; {evidence}",
-    "if this is the job that you move, {how_to_stop} first, because the job overwrites the "
-    "group's offsets; if it is a different job, omit {option.flink_rest}",
+    "{how_to_stop} first, because the job overwrites the group's offsets{if_different}",
 )
 JOB_RUNNING = refusal(
     "job-running",
     "a job is still running; {evidence}",
-    "if this is the job that you move, {how_to_stop} first; if it is a different job, omit "
-    "{option.flink_rest}, or add {option.allow_ran_on:true}",
+    "{how_to_stop} first, or add {option.allow_ran_on:true} to accept duplicates of its output"
+    "{if_different}",
 )
 JOB_RUNNING_AFTER_PLAN = refusal(
     "job-running-after-plan",
     "a job is still running; {evidence}",
-    "if this is the job that you move, {how_to_stop} first; if it is a different job, omit "
-    "{option.flink_rest}, or make a new plan with {option.allow_ran_on:true}",
+    "{how_to_stop} first, or make a new plan with {option.allow_ran_on:true} to accept duplicates "
+    "of its output{if_different}",
 )
 JSON_PASSED_AS_CSV = input_error(
     "json-passed-as-csv",
@@ -747,7 +746,7 @@ NOT_UTF_8 = input_error(
 NOTHING_SELECTED = refusal(
     "nothing-selected",
     "no partition in {option.partitions} has an offset; the checkpoint contains {partitions:3}",
-    "pass some of these partitions",
+    "pass some of these partitions in the form TOPIC:PARTITIONS ({option.partitions:{example}})",
 )
 OFFSETS_NOT_COMMITTED = service_error(
     "offsets-not-committed",

@@ -35,6 +35,13 @@ from migrate.model.wording import counted, did_you_mean, join_some
 _MAX_ITEMS = 20
 _OPTION = "option"
 _DID_YOU_MEAN = "did you mean"
+# The placeholders of facts that are clauses.
+_CLAUSES = {
+    "evidence": "(the evidence)",
+    "how_to_stop": "stop the job with a savepoint",
+    "if_different": "; if the running job is not the job that you move, omit --flink-rest",
+    "way_out": "(the remedy depends on the file)",
+}
 
 
 class Kind(str, Enum):
@@ -80,8 +87,13 @@ class MessageTemplate:
         return frozenset(_fields(self.what) | _fields(self.way_out))
 
     def placeholders(self) -> Message:
-        """Return a message in which each fact is its name in capitals, for the documentation."""
-        return Message(self, {name: _Placeholder(name.upper()) for name in self.fields})
+        """Return a message for the documentation: each fact is its name in capitals.
+
+        A fact that is a clause is described in words, because its name would not fit the sentence.
+        """
+        return Message(
+            self, {name: _Placeholder(_CLAUSES.get(name, name.upper())) for name in self.fields}
+        )
 
 
 # A message of each kind; the catalogs call these.

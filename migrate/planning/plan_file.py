@@ -216,7 +216,9 @@ def read_plan(path: Path) -> Plan:
     Raises:
         InputError: the file is missing, is not a plan of this version, or was edited.
     """
-    content = read_content(path, creation_hint=f"create a plan with {option('plan_out')}")
+    flag = option("plan_out", "FILE")
+    hint = f"create a plan with {flag} of `migrate to-spark` or `migrate commit-group`"
+    content = read_content(path, creation_hint=hint)
     raw = _raw_plan(content)
     if raw.get("version") == 1:
         raise InputError(PLAN_OF_VERSION_1(path=path))
@@ -225,7 +227,7 @@ def read_plan(path: Path) -> Plan:
         content,
         path,
         f"plan of version {VERSION}",
-        creation_hint=f"create a plan with {option('plan_out')}",
+        creation_hint=hint,
         edited_hint=f"create a new plan with {option('plan_out')} and the changed options",
     )
     checkpoint = saved.checkpoint

@@ -160,7 +160,12 @@ def _empty_refusal(chosen: Iterable[Source], policies: Policies) -> Message:
     if policies.partitions is None:
         return NO_OFFSET()
     known = sorted({position.topic_partition for s in chosen for position in s.positions})
-    return NOTHING_SELECTED(partitions=[f"{topic}-{partition}" for topic, partition in known])
+    topic = known[0][0] if known else "TOPIC"
+    numbers = [str(partition) for name, partition in known if name == topic]
+    return NOTHING_SELECTED(
+        partitions=[f"{topic}-{partition}" for topic, partition in known],
+        example=f"{topic}:{','.join(numbers[:2]) or '0,1'}",
+    )
 
 
 def _select_positions(source: Source, policies: Policies) -> Source:

@@ -64,6 +64,7 @@ class Judgment:
         text: the evidence in one line.
         is_beyond: True if the job has written output beyond the checkpoint, or might do so.
         runs: True if the job or the job that continued it has not ended.
+        is_same_job: True if the running job has the ID of the job that wrote the checkpoint.
         asked_flink: True if a JobManager was queried.
         is_doubtful: True if the JobManager's answer does not rule out a restart, and waiting would
             not reveal one.
@@ -75,6 +76,7 @@ class Judgment:
     text: str
     is_beyond: bool = False
     runs: bool = False
+    is_same_job: bool = False
     asked_flink: bool = False
     is_doubtful: bool = False
     other_running: str = ""
@@ -162,7 +164,12 @@ def _judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
         # Otherwise, the job has ended according to Flink, or all running jobs started before the
         # stop.
         if job in own or not (own or all(_is_unrelated(origin, job) for job in running)):
-            return Judgment(JobState.RUNNING, other, True, True, asked_flink=True)
+            # The name of a savepoint contains only the first digits of the ID.
+            is_same = job.job_id == _digits_of_job(origin)
+            text = f"{other}, and this job wrote {origin.title}" if is_same else other
+            return Judgment(
+                JobState.RUNNING, text, True, True, is_same_job=is_same, asked_flink=True
+            )
     if own and origin.stopped:
         text = f"{STOPPED_TEXT}, and Flink lists no job that was restored from it"
         if problem := _doubt_of_stop(jobs, own):

@@ -665,6 +665,17 @@ def test_refusal_for_running_job_suggests_override(
     assert migrate("to-spark", *asked, "--flink-rest", _URL, "--allow-ran-on").code == 0
 
 
+@pytest.mark.parametrize(("job_id", "is_same"), [(_JOB, True), (_OTHER, False)])
+def test_refusal_for_running_job_is_certain_if_its_id_is_that_of_checkpoint(
+    job_id: str, is_same: bool
+) -> None:
+    judgment = judge_jobs(_RETAINED, [(FlinkJob(job_id, "orders", "RUNNING", 2**45), None)])
+    (refusal,) = job_refusals(judgment, allow_ran_on=False)
+    assert (judgment.is_same_job, refusal.code) == (is_same, "job-running")
+    assert ("wrote checkpoint 7" in refusal) is is_same
+    assert (refusal.facts["if_different"] == "") is is_same
+
+
 @pytest.mark.parametrize(
     ("commits", "group"),
     [
