@@ -40,7 +40,7 @@ _CLAUSES = {
     "evidence": "(the evidence)",
     "how_to_stop": "stop the job with a savepoint",
     "if_different": "; if the running job is not the job that you move, omit --flink-rest",
-    "way_out": "(the remedy depends on the file)",
+    "way_out": "(the remedy depends on the case)",
 }
 
 

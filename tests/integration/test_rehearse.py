@@ -847,7 +847,7 @@ def test_rehearsal_detects_too_short_delay(scene: Scene, kind: str) -> None:
         scene, windows_of(kind, delay="0 seconds"), rows_of(kind), watermark_ms=watermark_ms
     )
     (warning,) = [w for w in short.warnings if w.endswith("[late-records]")]
-    assert warning.startswith(f"{late} record"), (late, warning)
+    assert f" is too short for {late} record" in warning, (late, warning)
     assert short.is_right is None and short.undetermined == (
         "the late records that smaller batches would drop",
     )

@@ -74,7 +74,7 @@ def test_undiscovered_topic_of_running_job_moves_with_topic_pattern(
     assert _NOTE in left_behind.stderr
     moved = _to_spark(broker, kept / job_id, "-v", "--topic-pattern", f"{family}-[a-z]+")
     assert json.loads(moved.stdout) == {f"{family}-ap": {"0": 0, "1": 0}, **known}
-    found = f"topic {family}-ap matches --topic-pattern and is not in the checkpoint of 2"
+    found = f"topic {family}-ap matches --topic-pattern and is not in the checkpoint taken at 2"
     assert found in moved.stderr
     assert "(its first record is from 2023-11-14T22:13:20+00:00)" in moved.stderr
     assert _NOTE not in moved.stderr
