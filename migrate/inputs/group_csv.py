@@ -33,7 +33,8 @@ from migrate.model.errors import InputError, NoSuchName, Refused
 from migrate.model.positions import PositionSet, Start, TopicPartition
 from migrate.model.wording import counted, join_some
 
-# In characters. A topic name has at most 249, and a group name has at most 32,767.
+# The maximum length of a line. A topic name has at most 249 characters, and a group name has at
+# most 32,767.
 _LONGEST_LINE = 40_000
 _MOST_NAMED = 10
 _FORMAT = "topic,partition,offset"
@@ -105,7 +106,11 @@ def read_group_csv(label: str, name: Path) -> PositionSet:
 
 
 def _file_and_group(name: Path) -> tuple[Path, str | None]:
-    """Split ``FILE#GROUP``; both can contain ``#``, so the file is the first existing match."""
+    """Split ``FILE#GROUP`` into the file and the group; the group is None for ``FILE``.
+
+    Both parts may contain ``#``. The file is therefore the whole string if such a file exists.
+    Otherwise, it is the shortest part before a ``#`` that is the path of a file.
+    """
     text = str(name)
     if not name.exists():
         for at, character in enumerate(text):
@@ -120,7 +125,7 @@ def _positions_of_group(
     """Return the positions of the chosen group, or of the only group.
 
     Raises:
-        NoSuchName: the group does not exist.
+        NoSuchName: the file does not contain the group.
         Refused: no group was chosen, and the file contains several groups.
     """
     names = sorted(groups)

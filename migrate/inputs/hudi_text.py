@@ -2,8 +2,8 @@
 
 The text contains one topic and the next offset of each of its partitions. Hudi Streamer stores the
 text in the commits of its table (``streamer.checkpoint.key.v2``, or
-``deltastreamer.checkpoint.key`` before Hudi 1.0), and accepts it as ``--checkpoint``. Hudi Streamer
-reads a partition that is missing from the text from offset 0.
+``deltastreamer.checkpoint.key`` before Hudi 1.0), and accepts it as ``--checkpoint``. If a
+partition is missing from the text, Hudi Streamer reads the partition from offset 0.
 
 Source: KafkaOffsetGen.CheckpointUtils.{strToOffsets, offsetsToStr} @ Hudi 1.1.1.
 """

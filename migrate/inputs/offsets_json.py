@@ -39,7 +39,8 @@ LARGEST_OFFSET = 2**63 - 1
 # The maximum number of offsets in a file; a comparison and its report take up to 4 KB of memory for
 # each offset.
 MOST_OFFSETS = 100_000
-# In bytes. 100,000 offsets take about 3 MB; parsed JSON may take thirty times the file size.
+# The maximum size of a file in bytes. A file with 100,000 offsets has about 3 MB. Parsed JSON may
+# take thirty times as much memory.
 _LARGEST_FILE = 16 * 2**20
 # The maximum number of characters of an invalid value that a message shows.
 _MOST_SHOWN = 60
@@ -49,7 +50,7 @@ _CSV = re.compile(r"[\w.-]+,\d+,-?\d+\s")
 
 
 class NotOffsets(ValueError):
-    """A string without offsets in the expected format."""
+    """A string that does not contain offsets in the expected format."""
 
 
 def read_starting_offsets(label: str, path: Path) -> PositionSet:

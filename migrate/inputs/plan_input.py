@@ -60,8 +60,8 @@ def listed_source(
 ) -> Source:
     """Return positions as a source.
 
-    With ``starts_others``, the reader of these positions starts all other partitions at the log
-    start offset. Otherwise, the start of the other partitions cannot be determined.
+    If ``starts_others`` is true, the reader of these positions reads all other partitions from the
+    log start offset. Otherwise, the start of the other partitions is unknown.
     """
     return Source(
         operator_id=operator_id,

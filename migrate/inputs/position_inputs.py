@@ -153,7 +153,7 @@ def side_input(
         case SideKind.CHECKPOINT:
             return read(side.what, allow_external_files=allow_external_files)
         case SideKind.SPARK:
-            from migrate.inputs.spark_query import query_positions  # here, as for ``hudi:``
+            from migrate.inputs.spark_query import query_positions  # most moves do not need it
 
             with timed(f"reading {redact_url(name)}"):
                 return query_positions(name)
@@ -213,7 +213,7 @@ def group_positions(label: str, group: GroupView) -> PositionSet:
 def file_positions(side: Side) -> PositionSet:
     """Read the file of a ``json:`` or ``csv:`` side, or the text of a ``hudi:`` side."""
     if side.kind is SideKind.HUDI:
-        # Imported here, because most moves read a checkpoint.
+        # Imported here, because most moves do not read Hudi text.
         from migrate.inputs.hudi_text import read_hudi_text
 
         return read_hudi_text(side.label, side.what)
@@ -221,7 +221,7 @@ def file_positions(side: Side) -> PositionSet:
 
 
 def broker_positions(side: Side, logs: Logs) -> PositionSet:
-    """Return the positions of a ``broker:`` side, from logs that were read for ``side.time_ms``."""
+    """Return the positions of a ``broker:`` side; ``logs`` is the answer for ``side.time_ms``."""
     starts: dict[TopicPartition, Start] = {}
     for topic, partitions in logs.items():
         for partition, kept in partitions.items():

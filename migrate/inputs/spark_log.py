@@ -65,7 +65,8 @@ from migrate.model.message import Message
 from migrate.model.positions import PositionSet
 from migrate.storage.files import Files
 
-# The maximum number of directories to search for the intended directory.
+# If a directory is not a checkpoint location, the maximum number of its subdirectories to check for
+# one.
 _MOST_NAMED = 50
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -77,8 +78,8 @@ def committed_positions(
 
     Args:
         label: the name of the positions.
-        directory: the checkpoint location, as a path of ``files``.
-        files: the files; by default, local paths and object stores.
+        directory: the checkpoint location, as a path in ``files``.
+        files: the storage to read from; by default, local files and object stores.
 
     Raises:
         InputError: the directory is not a checkpoint location; its query reads from no Kafka
@@ -119,7 +120,7 @@ def kafka_offsets(directory: str, batch: int, files: ByteSource) -> dict[str, Of
 
 
 def _other_sources(directory: str, files: ByteSource) -> set[str]:
-    """Return the sources with seeds that Spark's Kafka source did not write, by number or name."""
+    """Return the sources whose seeds show that they are not Kafka sources, by number or name."""
     seeded = _seeded_sources(directory, files)
     return {source for source in seeded if read_seed(files, seed_path(directory, source)) is None}
 
@@ -131,10 +132,11 @@ def _seeded_sources(directory: str, files: ByteSource) -> list[str]:
 
 
 def assumed_sources(directory: str, batch: int, files: ByteSource) -> list[str]:
-    """Return the sources that can be identified as Kafka sources only by their offset format.
+    """Return the sources without a seed whose offsets are in the format of Kafka offsets.
 
-    Spark's Kafka source writes its start to ``sources/<source>/0``, except under the continuous
-    trigger.
+    Only the format suggests that they are Kafka sources. Spark's Kafka source writes a seed to
+    ``sources/<source>/0``, except under the continuous trigger. For this trigger, the result is
+    empty.
 
     Raises:
         InputError: as in ``kafka_offsets``.
@@ -150,7 +152,7 @@ def logged_batches(
 ) -> Iterator[tuple[int, Mapping[str, Offsets]]]:
     """Yield (committed batch, its end offsets by source) from the offset log, oldest first.
 
-    A running query deletes old entries.
+    A running query deletes old entries, so entries that are deleted in the meantime are omitted.
 
     Raises:
         InputError: as in `newest_committed_batch`.
@@ -235,10 +237,10 @@ def query_id(directory: str, files: ByteSource) -> str | None:
 def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     """Return the number of the newest committed batch, or None if no batch is committed.
 
-    Without a commit log, the second newest planned batch counts as committed, as in Spark
-    (MicroBatchExecution.populateStartOffsets @ 3.5.1, 4.0.0, 4.1.1 and 4.2.0). Under the continuous
-    trigger, no batch counts, because Spark starts the query as a new query
-    (ContinuousExecution.getStartOffsets @ 4.0.0).
+    If there is no commit log, the second-newest planned batch counts as committed, as in Spark
+    (MicroBatchExecution.populateStartOffsets @ 3.5.1, 4.0.0, 4.1.1, and 4.2.0). If there is no
+    commit log under the continuous trigger, no batch counts as committed, because Spark starts the
+    query as a new query (ContinuousExecution.getStartOffsets @ 4.0.0).
 
     Raises:
         InputError: the offset log and the commit log disagree, so Spark would fail or would not
@@ -260,6 +262,7 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
         )
     read_commit(files, commit_path(directory, newest))
     # Spark treats the second-newest entry of offsets/ as committed, even if commits/ lacks it.
+    # Spark would then resume after a batch that is newer than ``newest``.
     if sum(batch > newest for batch in planned) > 1:
         raise InputError(COMMITS_MISSING(location=directory, committed=newest, planned=planned[-1]))
     _check_second_newest(directory, files, planned, committed)
@@ -286,8 +289,8 @@ def _check_second_newest(
     """Check that the offset log contains the batch before its newest batch.
 
     Spark reads that batch even if the newest batch is committed. With asynchronous progress
-    tracking, Spark logs only some batches (the same batches in both logs), and reads the previously
-    logged batch.
+    tracking, Spark logs only some batches (the same batches in both logs), and reads the last batch
+    that it logged before the newest batch.
 
     Raises:
         InputError: the batch is missing, and the logs show neither asynchronous progress nor the
@@ -315,8 +318,9 @@ def has_begun_batch(directory: str, files: ByteSource) -> bool:
 def was_started(directory: str, files: ByteSource) -> bool:
     """Return whether a query was ever started.
 
-    Spark creates ``offsets`` before the first batch. In Real-Time Mode, a query may write records
-    before a batch is in its logs.
+    The evidence is the directory ``offsets``, which Spark creates before the first batch. Its
+    entries are not sufficient, because in Real-Time Mode, a query may write records before a batch
+    is in its logs.
     """
     return list_directory(files, join(directory, "offsets")) is not None
 
@@ -340,7 +344,7 @@ def _offset_log_batches(directory: str, files: ByteSource) -> list[int]:
 
 
 def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: int) -> None:
-    """Check that a started batch's offsets are not below the committed offsets.
+    """Refuse a started batch whose offsets are lower than the committed offsets.
 
     To repartition a query's state, Spark commits a failed batch as skipped, and starts a new batch
     with the offsets from before the failed batch. Until the new batch is committed, the skipped

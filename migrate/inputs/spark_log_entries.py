@@ -96,7 +96,7 @@ def seed_path(directory: str, source: str) -> str:
 
 
 def read_offsets(files: ByteSource, path: str) -> dict[str, Offsets]:
-    """Return the offsets of each Kafka source in an offset log file, by number or name."""
+    """Return each Kafka source's offsets in an offset log file, by the source's number or name."""
     entry = read_entry(files, path)
     if _CONTROL_BATCH in entry.metadata:
         raise InputError(CONTROL_BATCH(path=path))
@@ -122,8 +122,8 @@ def read_entry(files: ByteSource, path: str) -> OffsetEntry:
     Raises:
         InputError: the entry is damaged, empty (``EmptyEntry``), or has an unknown version.
     """
-    # Not splitlines(), because JSON may contain characters that end lines in Unicode but not in
-    # Spark.
+    # Do not use splitlines(), because it also splits at Unicode line separators. The JSON may
+    # contain these characters, and they do not end a line in Spark.
     version, *lines = [line.strip() for line in _read_log(files, path).split("\n")]
     _check_version(path, version, _OFFSET_LOGS)
     if not lines:

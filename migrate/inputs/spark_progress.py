@@ -30,9 +30,10 @@ _LAST_BATCHES = 5
 
 
 def batch_signs(origin: Origin) -> Iterator[str]:
-    """Yield a sign that a query has committed or started another batch, or nothing.
+    """Yield each sign that a query has committed or started another batch since ``origin``.
 
-    A batch in ``origin.newer`` is not a sign, because the query had already started it.
+    A batch in ``origin.newer`` is not a sign, because the query had already started this batch when
+    the positions were read.
 
     Raises:
         InputError, MissingExtra, OSError: the checkpoint location cannot be read.
@@ -79,9 +80,9 @@ def find_query_watch(origin: Origin) -> QueryWatch:
 def _start_of(path: str, files: Files) -> int | None:
     """Return the time at which a batch started, in epoch milliseconds; None if unknown.
 
-    The time is in the entry (``batchTimestampMs``), except for an epoch of the continuous trigger,
-    for which it is the time of the file. Source: OffsetSeqMetadata @ Spark 3.5.1, 4.0.0, 4.1.1,
-    4.2.0.
+    The time is in the entry (``batchTimestampMs``). An epoch of the continuous trigger does not
+    contain it, so the result is then the modification time of the file. Source: OffsetSeqMetadata @
+    Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
     """
     metadata = json.loads(read_entry(files, path).metadata or "{}")
     at = metadata.get("batchTimestampMs") if isinstance(metadata, dict) else None

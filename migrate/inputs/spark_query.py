@@ -1,6 +1,7 @@
-"""A plan input that is a Spark query: a single source, read up to the newest committed batch.
+"""Spark queries as plan inputs: a single source, with the positions after the newest commit.
 
-Its name is ``spark:DIR``; in a saved plan, ``spark:///…`` (a path) or ``spark:s3://…`` (a URL).
+The name of such an input is ``spark:DIR``. In a saved plan, it is ``spark:///…`` (a path) or
+``spark:s3://…`` (a URL).
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def query_operator_id(directory: str, files: ByteSource) -> str:
 def query_positions(pointer: str) -> ListedPositions:
     """Return the committed positions of a query as the input to a plan.
 
-    New partitions start at the log start offset, as they do in the query.
+    The plan starts new partitions at the log start offset, as the query does.
 
     Raises:
         InputError: the URI has an unknown scheme, or ``committed_positions`` or
@@ -121,7 +122,10 @@ def _findings(directory: str, files: Files, batch: int, begun: int | None) -> It
 
 
 def location_warnings(directory: str, files: ByteSource) -> Iterator[Finding]:
-    """Yield findings about facts that the location of a query with batches does not show.
+    """Yield findings about facts that a checkpoint location does not show.
+
+    These facts are whether a source without a seed is a Kafka source, and the query's ID. There are
+    no findings before the first commit.
 
     Raises:
         InputError: as in ``newest_committed_batch``.
@@ -135,19 +139,19 @@ def location_warnings(directory: str, files: ByteSource) -> Iterator[Finding]:
         yield Finding(QUERY_ID_MISSING())
 
 
-# A query with asynchronous progress tracking logs only some batches, so the output since the last
-# logged batch is beyond the positions. The log does not contain the option that enables this
-# tracking, which is limited to stateless queries. Source: AsyncProgressTrackingMicroBatchExecution
+# A query with asynchronous progress tracking logs only some batches, so its output since the last
+# logged batch is newer than the positions. Only stateless queries support this tracking. The log
+# does not show whether it is enabled. Source: AsyncProgressTrackingMicroBatchExecution
 # (checkNotStatefulStreamingQuery, markMicroBatchStart), OffsetSeqMetadata (relevantSQLConfs) @
 # Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
 #
-# In Real-Time Mode, Spark logs a batch only at its end, so the output of the running batch is
-# beyond the positions. The log does not contain the trigger of this mode. Source:
+# In Real-Time Mode, Spark logs a batch only at its end, so the output of the running batch is newer
+# than the positions. The log does not show whether the query uses this mode. Source:
 # MicroBatchExecution (markMicroBatchEnd) @ Spark 4.2.0.
 
 
 def output_warning(directory: str, files: ByteSource) -> Message | None:
-    """Return the message of a finding about records that the next reader may duplicate, or None.
+    """Return a message about output records that the next reader may duplicate, or None.
 
     Raises:
         InputError: the directory cannot be listed.
@@ -166,7 +170,7 @@ def output_warning(directory: str, files: ByteSource) -> Message | None:
 
 @dataclass(frozen=True, slots=True)
 class QueryLocation:
-    """The checkpoint location of a Spark query, with its first and current positions.
+    """The checkpoint location of a Spark query, with the query's first and current positions.
 
     Attributes:
         start_positions: the positions in the seeds, or None if there is no seed.
@@ -190,7 +194,7 @@ class QueryStart:
         has_begun_batch: True if a query has started a batch in the checkpoint location.
         continuous: True if the oldest logged batch is an epoch of the continuous trigger. This
             trigger ignores a seed and does not record the query's start.
-        seeds: the seeded offsets, by source.
+        seeds: the offsets in the seeds, by source.
         batches: (number, end offsets by source) of each committed batch in the offset log, oldest
             first. ``seeds`` and ``batches`` are empty if no batch has started, and for the
             continuous trigger.

@@ -1,7 +1,7 @@
 """Wait for a sign that the reader of the positions, a Flink job or a Spark query, still runs.
 
 A running job completes checkpoints, and a running query that has records to read starts batches.
-Neither joins a consumer group that would show it.
+Neither of them joins a consumer group, so a group's members do not show whether it is running.
 """
 
 from __future__ import annotations
@@ -13,18 +13,21 @@ from itertools import pairwise
 
 from migrate.model.log import log, timed
 
-# How long to wait for a newer checkpoint or batch, in intervals; checkpoints can be late.
+# The wait for a newer checkpoint or batch, as a multiple of the interval. The wait is longer than
+# one interval, because checkpoints can be late.
 _INTERVALS = 2.0
-# Seconds. A shorter wait proves nothing, because a checkpoint of a busy job takes a while.
+# The shortest wait in seconds. A shorter wait proves nothing, because a checkpoint of a busy job
+# takes a while.
 _SHORTEST = 3.0
-# Seconds. Longer waits are skipped.
+# The longest wait in seconds. If a longer wait is necessary, `migrate` does not wait.
 LONGEST_WAIT = 60.0
-# Seconds. How long to wait if there is a single recent checkpoint or batch, so that the interval is
+# The wait in seconds if there is only one recent checkpoint or batch, so that the interval is
 # unknown.
 _WAIT_WITHOUT_INTERVAL = 6.0
-# Seconds. The age of a checkpoint counts as a wait only if it exceeds the wait by this difference
-# between the clocks of this machine and of the storage, such as a file server. S3 refuses requests
-# if the clocks differ by more than 15 minutes.
+# The largest possible difference, in seconds, between the clocks of this machine and of the
+# storage, such as a file server. If the newest checkpoint is older than the necessary wait plus
+# this difference, `migrate` does not wait. S3 refuses requests if the clocks differ by more than 15
+# minutes.
 CLOCKS_OF_STORAGE = 900.0
 
 
@@ -49,7 +52,7 @@ class Watch:
 
     @property
     def is_old(self) -> bool:
-        """True if at least two intervals have passed since the newest event, on any clock."""
+        """True if two intervals have passed since the newest event, even if the clocks differ."""
         if self.interval is None or self.age is None:
             return False
         return self.age > waiting_time(self.interval) + CLOCKS_OF_STORAGE
@@ -94,7 +97,7 @@ class QueryWatch(Watch):
 
     @property
     def shows_stop(self) -> bool:
-        """False, for the same reason."""
+        """False, because a running query may have had no new records during the wait."""
         return False
 
     @property
@@ -117,7 +120,7 @@ def seconds_since(time_ms: int) -> float:
 
 
 def waiting_time(interval: float) -> float:
-    """Return the number of seconds in which a running reader would be seen."""
+    """Return the number of seconds after which a running reader would have shown a sign."""
     return max(_INTERVALS * interval, _SHORTEST)
 
 
@@ -126,7 +129,7 @@ def possible_wait(interval: float | None, *, is_fresh: bool) -> float | None:
 
     Args:
         interval: the interval in seconds; None if only one event is known.
-        is_fresh: True if that event may be recent enough to be followed by another one soon.
+        is_fresh: True if that event is so recent that another one may follow soon.
     """
     if interval is None:
         return _WAIT_WITHOUT_INTERVAL if is_fresh else None
@@ -153,9 +156,9 @@ def longest_interval(times: Iterable[tuple[int, int]]) -> float | None:
 
 
 def wait_for_sign(watch: Watch, signs: Callable[[], Sequence[str]], watched: str = "") -> bool:
-    """Wait until a running reader would have been seen, and check that it has not.
+    """Wait until a running reader would have shown a sign, and check that there is none.
 
-    The wait also detects a job on a different JobManager.
+    Unlike a query to a JobManager, the wait also detects a job on a different JobManager.
 
     Args:
         watch: how long to wait.
@@ -164,8 +167,9 @@ def wait_for_sign(watch: Watch, signs: Callable[[], Sequence[str]], watched: str
         watched: other objects that ``signs`` watches, for the log.
 
     Returns:
-        True if the absence of a newer checkpoint suggests that the job has stopped. False
-        otherwise: for a query, which may have had nothing to read, or if there was no wait.
+        True if the absence of a newer checkpoint suggests that the job has stopped. False if
+        ``signs`` returned any sign, if there was no wait, or for a query, which may have had no
+        records to read.
 
     Raises:
         Refused: as in ``signs``.
@@ -178,8 +182,8 @@ def wait_for_sign(watch: Watch, signs: Callable[[], Sequence[str]], watched: str
         return True
     if watch.wait is None:
         return False
-    # The time since the plan does not count, because a saved plan may use a different machine's
-    # clock.
+    # The wait starts now. The time since the plan was created does not count, because a saved plan
+    # may contain times from a different machine's clock.
     log.info(f"waiting {watch.wait:.0f} s for {watch.awaited}")
     with timed(f"waiting for {watch.awaited.partition(',')[0]}"):
         time.sleep(watch.wait)

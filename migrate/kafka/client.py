@@ -40,30 +40,34 @@ from migrate.model.catalog import (
 from migrate.model.cluster_snapshot import BrokerError
 from migrate.model.wording import hint
 
-# Seconds for one request. A healthy cluster answers within milliseconds; during a leader election,
-# or over a slow link, an answer takes a few seconds.
+# The time limit for a request in seconds. A healthy cluster answers within milliseconds; during a
+# leader election, or over a slow link, an answer takes a few seconds.
 REQUEST_TIMEOUT = 15.0
 
-# librdkafka would repeatedly log a missing broker to stderr; BrokerError reports it once.
+# This logger discards librdkafka's messages, which would repeatedly report a missing broker on
+# stderr. BrokerError reports it once.
 _QUIET = logging.getLogger("migrate.kafka.librdkafka")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
 
 _DEFAULTS = {
-    # librdkafka 2.16 drops its list of brokers when its last connection ends ("rebootstrap"). A
-    # request at that moment and all later requests hang, and a librdkafka thread spins.
+    # By default, librdkafka 2.16 drops its list of brokers when its last connection ends
+    # ("rebootstrap"). A request at that moment and all later requests then hang, and a librdkafka
+    # thread spins.
     "metadata.recovery.strategy": "none",
     # A restarting broker is back within seconds, so reconnect at least once a second.
     "reconnect.backoff.max.ms": "1000",
 }
 
-# confluent-kafka expects Python objects for these names. confluent-kafka ignores strings, or fails.
+# confluent-kafka expects Python objects as the values of these properties. If a value is a string,
+# confluent-kafka ignores it, or fails.
 _PYTHON_ONLY_SETTINGS = frozenset({"logger", "default.topic.config"})
 
 _NO_SUCH_PROPERTY = re.compile('No such configuration property: "(.+)"')
 
-# Reading requires the DESCRIBE permission (Kafka's AclOperation). Commits and deletions require
-# other permissions and have their own messages.
+# The resource to which Kafka denied access, by error code. Reading requires the DESCRIBE permission
+# (Kafka's AclOperation). Commits and deletions require other permissions and have their own
+# messages.
 _DENIED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
@@ -78,16 +82,17 @@ _UNREACHABLE = frozenset(
     }
 )
 
-# Seconds after which a missing listener is reported as an error. A broker's restart takes longer,
-# so a restarting broker is also reported.
+# The number of seconds after which the absence of a listener is an error. A restarting broker has
+# no listener for longer, so it also causes this error.
 _NO_LISTENER_SECONDS = 1.5
 _NO_LISTENER = re.compile("Connection refused|Failed to resolve")
 
 # Seconds between polls for connection errors during authentication.
 _POLL_INTERVAL = 0.05
-# A variable that was not replaced, or quotes around the value.
+# A value that contains a variable without a substitution (``${PASSWORD}``), or is in quotes.
 _UNREAD = re.compile(r"""\$\{.*\}|^(["']).*\1$""")
-# The connection and the time until it failed, as parts of librdkafka error texts.
+# The parts of a librdkafka error message that are removed: the address of the connection, and the
+# time until the connection failed.
 _CONNECTION = re.compile(r"^\S+://\S+: |\s*\(after (?:[^()]|\([^()]*\))*\)$")
 
 
@@ -108,9 +113,9 @@ class Connection:
         self.timeout = REQUEST_TIMEOUT
         self._servers = str(config.get("bootstrap.servers", ""))
         # Connection errors; the error_cb callback appends them during poll(). The callback must not
-        # refer to this object, because this object refers to the client. The garbage collector
-        # would destroy such a cycle, possibly in one of librdkafka's own threads, and librdkafka
-        # would then abort the process.
+        # refer to this object, because the object and the client would then form a reference cycle.
+        # The garbage collector might destroy the cycle in one of librdkafka's own threads, and
+        # librdkafka would then abort the process.
         self._failures: list[KafkaError] = []
         for name in sorted(_PYTHON_ONLY_SETTINGS & config.keys()):
             raise ConfigError(f'invalid Kafka configuration: property "{name}" does not exist')
@@ -139,8 +144,8 @@ class Connection:
                 try:
                     raise refusal
                 finally:
-                    # Otherwise, the error's traceback, this frame, and the error form a cycle that
-                    # keeps the client alive (see ``answer_of``).
+                    # Without ``del``, the error, its traceback, and this frame would form a
+                    # reference cycle that keeps the client alive (see ``answer_of``).
                     del refusal
         self.wait("the cluster", answer)
         # Connection errors from before the authentication do not explain later errors.
@@ -182,13 +187,13 @@ class Connection:
         ]
 
     def _no_listener(self) -> BrokerError | None:
-        """Return an error if every address was tried and none can be a broker's, else None."""
+        """Return an error if all addresses were tried and none can be a broker's, else None."""
         failures = [
             failure for failure in self._failures if failure.code() != KafkaError._ALL_BROKERS_DOWN
         ]
         if len(failures) == len(self._failures):
             return None  # librdkafka has not tried all addresses yet
-        if not failures:  # no error is reported if the other side closes a connection
+        if not failures:  # librdkafka reports no error if the server closes a connection
             protocol = self.config.get("security.protocol", "PLAINTEXT")
             return BrokerError(CONNECTION_CLOSED(servers=self._servers, protocol=protocol))
         if not all(_NO_LISTENER.search(failure.str()) for failure in failures):
@@ -207,7 +212,7 @@ class Connection:
 
     @cached_property
     def offsets(self) -> GroupOffsets:
-        """A client for the committed offsets of groups, which connects at its first request."""
+        """A client for the committed offsets of groups; it connects at its first request."""
         return GroupOffsets(self.settings, self.timeout)
 
     def topics(self) -> list[str]:
@@ -236,10 +241,10 @@ class Connection:
     def consumer(self, settings: Mapping[str, Any]) -> Consumer:
         """Return a consumer that neither joins a group nor commits.
 
-        At the end of a partition, it returns a message with a ``_PARTITION_EOF`` error.
+        At the end of a partition, the consumer returns a message with a ``_PARTITION_EOF`` error.
         """
         own_settings = {
-            "group.id": "flink-offset-migrate",  # librdkafka requires a group
+            "group.id": "flink-offset-migrate",  # librdkafka requires a group ID
             "enable.auto.commit": False,
             "enable.partition.eof": True,
         }

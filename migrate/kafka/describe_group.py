@@ -39,7 +39,8 @@ COORDINATOR_AWAY = frozenset(
         KafkaError._WAIT_COORD,
     }
 )
-# Seconds between requests to a coordinator that is not ready, or for offsets in a transaction.
+# The pause, in seconds, before the next request to a coordinator that is not ready, or for offsets
+# that an open transaction may change.
 _PAUSE = 0.25
 
 # StreamsPartitionAssignor.name @ kafka-streams 4.1.1
@@ -83,8 +84,8 @@ def describe_group(connection: Connection, group: str) -> GroupView:
             description = describe()  # the group may have been created after the first request
     kind = _GROUP_TYPES.get(description.type, "unknown")
     if exists and description.state is ConsumerGroupState.DEAD:
-        # Kafka describes share and streams groups as DEAD, as it does missing groups. A share group
-        # commits no offsets.
+        # In the answer, share groups and streams groups are DEAD, like missing groups. A share
+        # group commits no offsets, so a group with offsets is a streams group.
         kind = "streams" if committed else "unknown"
     elif kind == "classic" and _is_streams_application(group, description, committed):
         kind = "streams"
@@ -107,7 +108,7 @@ def _check_name(group: str) -> None:
     """Check that a group name can be sent to Kafka.
 
     confluent_kafka 2.16.1 crashes (SIGSEGV) if the name cannot be encoded in UTF-8. A NUL character
-    would end the name, because it ends a string in C.
+    would truncate the name, because it ends a string in C.
     """
     try:
         name = group.encode()
@@ -142,12 +143,12 @@ def _is_streams_application(
 
 
 def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int], Committed]:
-    """Return a group's committed offsets once no open transaction can change them.
+    """Wait until no open transaction can change a group's committed offsets, and return them.
 
     A producer may commit a group's offsets in a transaction. Until the transaction ends, Kafka
-    returns the older offsets, unless the request asks for stable offsets. Each partition is waited
-    for separately, because the offsets of a group with busy producers are never all stable at the
-    same time.
+    returns the older offsets, or an error if the request requires stable offsets. The wait is
+    separate for each partition, because the offsets of a group with busy producers are never all
+    stable at the same time.
 
     Raises:
         BrokerError: a transaction has not ended in time, or ``_ask_coordinator`` raises it.

@@ -31,8 +31,8 @@ from migrate.model.positions import TopicPartition
 _NO_EPOCH = -1
 _PRODUCER = 0  # rd_kafka_type_t; confluent_kafka's AdminClient uses the same type
 _ERROR_BYTES = 512
-# librdkafka itself answers each request within its timeout, with an error if no broker answers. On
-# a busy machine, librdkafka's threads may need these additional seconds.
+# If no broker answers, librdkafka reports an error at the end of the request's timeout. On a busy
+# machine, librdkafka's threads may need these additional seconds for the report.
 _ANSWER_MARGIN = 30.0
 
 # Kafka sends metadata as UTF-8. A broker that is not Apache Kafka may store other bytes; this error
@@ -70,7 +70,8 @@ _Text = ctypes.c_char_p
 _List = ctypes.POINTER(_PartitionList)
 _Element = ctypes.POINTER(_Partition)
 _TokenRefresh = ctypes.CFUNCTYPE(None, _Pointer, _Text, _Pointer)
-# A request takes the client, the address of one argument, a count, the options, and a queue.
+# The arguments of a request: the client, the address of one argument, a count, the options, and a
+# queue.
 _REQUEST = [_Pointer, ctypes.POINTER(_Pointer), ctypes.c_size_t, _Pointer, _Pointer]
 _GROUPS = [_Pointer, ctypes.POINTER(ctypes.c_size_t)]
 
@@ -152,8 +153,8 @@ def _library() -> Any:
         UsageError: the functions cannot be called in this build of confluent_kafka.
     """
     try:
-        # On Linux and macOS, the search for a name includes the libraries on which this one
-        # depends.
+        # The module ``cimpl`` depends on librdkafka. On Linux and macOS, the search for a function
+        # also includes the libraries on which a library depends.
         library = ctypes.CDLL(cimpl.__file__)
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(library, f"rd_kafka_{name}")
@@ -169,7 +170,7 @@ def _library() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """A partition in the answer to a request about a group's offsets.
+    """The result for a partition, from the answer to a request about a group's offsets.
 
     Attributes:
         committed: the committed offset; None if there is no committed offset, or after a change.
@@ -397,5 +398,5 @@ def _token_refresh(library: Any, token: TokenCallback) -> Any:
 
 
 def _destroy(library: Any, client: int, _token_refresh: Any) -> None:
-    """End a client and its threads; the token callback must stay alive until then."""
+    """End a client and its threads; the last argument keeps the token callback alive until then."""
     library.rd_kafka_destroy(client)

@@ -59,8 +59,8 @@ class CommitFailure:
         code: Kafka's name for the error, such as UNKNOWN_MEMBER_ID.
         transient: True if the same request might succeed later. Lost answers also count as
             transient.
-        answer_lost: True if the broker may still execute this request or an earlier one. A group
-            that has not changed then proves nothing.
+        answer_lost: True if the broker may still execute this request or an earlier one. In this
+            case, an unchanged group does not prove that the requests had no effect.
     """
 
     code: str
@@ -104,8 +104,8 @@ class ConsumerGroups:
     ) -> dict[tuple[str, int], CommitFailure]:
         """Commit offsets for an empty group; return the partitions that failed.
 
-        No request is repeated. If all partitions in a request fail, at least one of them
-        transiently, the remaining requests are not sent, because each request might take its full
+        No request is repeated. If all partitions in a request fail, and at least one failure is
+        transient, the remaining requests are not sent, because each request might take its full
         timeout. Their partitions count as failed.
         """
         failures: dict[tuple[str, int], CommitFailure] = {}
@@ -118,7 +118,7 @@ class ConsumerGroups:
                 if failed.keys() == request.keys():
                     transient_failure = next(
                         (
-                            replace(failure, answer_lost=False)  # the rest is not sent
+                            replace(failure, answer_lost=False)  # the rest was not sent
                             for failure in failed.values()
                             if failure.transient
                         ),
@@ -142,7 +142,9 @@ class ConsumerGroups:
         return failures
 
     def removal_denied(self, group: str) -> CommitFailure | None:
-        """Return a failure if this user may not remove a group's offsets (DELETE), else None.
+        """Return a failure if this user lacks DELETE on a group, else None.
+
+        Kafka requires this permission to remove a group's offsets.
 
         Raises:
             BrokerError: the broker did not answer.

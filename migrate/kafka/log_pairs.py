@@ -11,7 +11,7 @@ from migrate.kafka.records import Partition, RecordReader
 from migrate.model.cluster_snapshot import BrokerError
 from migrate.model.record import Read, Side, Surroundings
 
-# The maximum number of partitions that may have a longer search.
+# The maximum number of partitions from which a long run of records may be read.
 _MOST_LONG_SEARCHES = 100
 
 
@@ -62,12 +62,12 @@ class LogPairs:
         return self._names.get(topic, topic), number
 
     def read(self, reads: Mapping[Partition, Read]) -> dict[Partition, Surroundings]:
-        """Read from each pair of logs; partitions have the names that they have in the old cluster.
+        """Read from each pair of logs; the keys are the partitions in the old cluster.
 
         Reads with the same parameters share one request.
         """
-        # Reads from a different partition are sent one by one, because several of them may read
-        # from the same partition.
+        # A read may specify a different partition from which to read. Such reads are sent one by
+        # one, because several of them may read from the same partition.
         alike: dict[tuple[object, ...], dict[Partition, Read]] = defaultdict(dict)
         for partition, read in reads.items():
             kind = (read.side, read.is_time, read.before, read.after)
@@ -96,9 +96,10 @@ class LogPairs:
         return self._partitions[topic]
 
     def take_snapshot(self, partitions: Collection[Partition], *, is_new: bool = True) -> None:
-        """Fix the log ranges, first in the new cluster, unless ``is_new`` is false.
+        """Fix the log ranges in the new cluster, and then in the old cluster.
 
-        The old logs then contain every record that was already copied to the new logs.
+        Because of this order, the old logs contain every record that was already copied to the new
+        logs. If ``is_new`` is false, only the log ranges in the old cluster are fixed.
         """
         if is_new:
             self._new.take_snapshot([self.copy_of(partition) for partition in partitions])
@@ -109,12 +110,12 @@ class LogPairs:
         return self._old.log_ends(partitions)
 
     def may_search_long(self) -> bool:
-        """Return whether a long run may be read from one more partition."""
+        """Count a partition, and return whether a long run of records may be read from it."""
         self._searches_left -= 1
         return self._searches_left >= 0
 
     def syncs(self, partition: Partition) -> Sequence[Sequence[OffsetSync]]:
-        """Return each mirror's offset syncs for a partition; all syncs are read together once."""
+        """Return each mirror's offset syncs for a partition; the first call reads all syncs."""
         return self._offset_syncs.get(partition, ())
 
     @cached_property

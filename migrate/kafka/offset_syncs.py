@@ -1,10 +1,11 @@
 """MirrorMaker 2's offset syncs, which map offsets of some records to offsets of their copies.
 
-A mirror writes them to partition 0 of ``mm2-offset-syncs.ALIAS.internal``, by default in the source
-cluster of the mirror (``offset-syncs.topic.location``). It writes a sync every 100 records, and
-also for the last records when it commits (OffsetSyncWriter @ connect-mirror 4.1.1). A sync may
-belong to an earlier copy of the topic or to a different target. A sync therefore only shows where
-to search for a record's copy. It is evidence only if the records match (``match_records``).
+A mirror writes the syncs to partition 0 of ``mm2-offset-syncs.ALIAS.internal``, by default in the
+source cluster of the mirror (``offset-syncs.topic.location``). The mirror writes a sync every 100
+records, and also for the last records when it commits (OffsetSyncWriter @ connect-mirror 4.1.1). A
+sync may belong to an earlier copy of the topic or to a different target cluster. A sync therefore
+only shows where to search for a record's copy. It is evidence only if the records match
+(``match_records``).
 
 Layout: the key is the topic (length as int16, UTF-8) and the partition (int32); the value is the
 record's offset and the offset of its copy (int64 each), big-endian (OffsetSync @ connect-mirror
@@ -21,8 +22,8 @@ from collections.abc import Mapping, Sequence
 from migrate.kafka.records import Partition, RecordReader
 
 _TOPIC = re.compile(r"mm2-offset-syncs\.(.+)\.internal")
-# The maximum number of newest syncs to read for a topic. By default, a mirror writes a sync for
-# every 100 records.
+# The maximum number of syncs to read from a topic; older syncs are ignored. By default, a mirror
+# writes a sync for every 100 records.
 _MOST_SYNCS = 200_000
 
 # The offsets of a record and of its copy.

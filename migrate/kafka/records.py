@@ -1,9 +1,9 @@
 """Read bounded runs of records, without a consumer group.
 
-For each partition, a read is bounded by a number of offsets before the position, and by a number
-of records and ``MOST_BYTES`` from the position on. The caller limits the number of partitions.
-``RecordReader.around`` keeps hashes, not keys and values. librdkafka drops transaction markers,
-so no record has their offsets.
+In each partition, a read has limits. Before the position, the limit is a number of offsets. From
+the position on, the limits are a number of records and ``MOST_BYTES``. The caller limits the number
+of partitions. ``RecordReader.around`` returns hashes instead of keys and values. librdkafka drops
+transaction markers, so no record has their offsets.
 """
 
 from __future__ import annotations
@@ -36,18 +36,20 @@ from migrate.model.record import Record, Surroundings
 # Reading from a partition stops once its records from the position on exceed this size in bytes.
 MOST_BYTES = 8 * 1024 * 1024
 _MESSAGES_AT_ONCE = 1000
-# The longest wait for a batch of messages. Each read waits once for messages that do not exist.
+# The longest wait for a batch of messages. This wait is short, because each read waits once for
+# messages that do not exist.
 _POLL_SECONDS = 0.02
-# To find N records before a position, reading starts 2 * N offsets below it. If too few records are
-# found, reading starts again 32 * N offsets below it, and so on. If each transaction has one
-# record, every other offset is a marker. A compacted log has larger gaps.
+# To find N records before a position, reading starts 2 * N offsets below it, because not every
+# offset has a record. If each transaction has one record, every other offset is a transaction
+# marker. A compacted log has larger gaps. If too few records are found, reading starts again 32 * N
+# offsets below the position, and so on.
 _STEPS_BACK = (2, 32, 1024, 32_768)
 
 _SETTINGS = {
     "enable.auto.offset.store": False,
     "auto.offset.reset": "earliest",  # for records that retention deletes during a read
     "fetch.wait.max.ms": 100,
-    # Each read covers a few records of each partition, so little is fetched ahead.
+    # Fetch only little ahead, because each read covers a few records of each partition.
     "fetch.message.max.bytes": 128 * 1024,
     "fetch.max.bytes": 8 * 1024 * 1024,
     "queued.max.messages.kbytes": 8 * 1024,
@@ -101,7 +103,7 @@ class _Span:
         # A record from an earlier assignment of this partition may still be delivered.
         if self.is_done or record.offset < self.first_unread:
             return
-        if record.offset >= self.log_end:  # the log has grown since, and ended with a marker
+        if record.offset >= self.log_end:  # a newer record, so the range ended with a marker
             self.end(self.log_end)
             return
         self.first_unread = record.offset + 1
@@ -114,7 +116,7 @@ class _Span:
         self.is_to_end = self.first_unread >= self.log_end
 
     def end(self, next_offset: int) -> None:
-        """Record that the log has no records at or after an offset."""
+        """Store the fact that the log has no records at or after an offset."""
         if not self.is_done:
             self.first_unread = max(self.first_unread, next_offset)
             self.is_to_end = True
@@ -186,7 +188,9 @@ class RecordReader:
     def around_times(
         self, times: Mapping[Partition, int], most_before: int, most_after: int
     ) -> dict[Partition, Surroundings]:
-        """Return the records around the first one at or after a time, or around the log end.
+        """Return the records around each partition's first record at or after a time.
+
+        If a partition has no such record, its result is the records around the log end offset.
 
         ``times`` contains a time in epoch milliseconds for each partition; for the other arguments,
         see ``around``.

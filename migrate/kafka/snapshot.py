@@ -137,7 +137,7 @@ def _ids(topics: Mapping[str, TopicDescription]) -> dict[str, str]:
 def _topic_id(uuid: Uuid) -> str | None:
     """Format an ID as the Kafka tools do.
 
-    Return None for zero, which brokers before Kafka 2.8 return.
+    The result is None for the ID zero, which brokers before Kafka 2.8 report.
     """
     text = str(uuid)
     return None if text == _NO_TOPIC_ID else text.translate(_URL_ALPHABET)
@@ -238,10 +238,10 @@ def _epoch(result: ListOffsetsResultInfo) -> int | None:
 def _unreachable(
     connection: Connection, partitions: Sequence[TopicPartition]
 ) -> dict[tuple[str, int], str]:
-    """Return the reason for each partition for which the broker does not answer.
+    """Return each partition whose broker does not answer, with the reason.
 
     Raises:
-        BrokerError: the broker does not answer for any partition.
+        BrokerError: there are partitions, and none of their brokers answers.
     """
     futures = _ask_offsets(connection, dict.fromkeys(partitions, OffsetSpec.latest()))
     reasons: dict[tuple[str, int], str] = {}

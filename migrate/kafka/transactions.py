@@ -1,15 +1,15 @@
 """Outcomes of transactions, read from the cluster's transaction log, ``__transaction_state``.
 
-librdkafka does not have the DescribeTransactions request, so the outcomes are read from the log.
-This requires the READ permission on the topic. The records of a transactional ID are in partition
+librdkafka does not support the DescribeTransactions request, so this module reads the log. This
+requires the READ permission on the topic. The records of a transactional ID are in partition
 ``abs(id.hashCode()) % partitions``. Each change to a transaction's state is a record::
 
     key    i16 version 0, i16 n, n bytes transactional id
     value  i16 version 0 or 1, i64 producer id, i16 epoch, i32 timeout in ms, i8 state, …
 
 When an ID expires (``transactional.id.expiration.ms``, 7 days by default), Kafka writes a record
-without a value. When a transaction times out, Kafka ends it with the next epoch. Since 4.0, Kafka
-ends every transaction of newer clients with the next epoch.
+without a value. When a transaction times out, the record that ends the transaction contains the
+next producer epoch. Since Kafka 4.0, this is also true of every transaction of newer clients.
 
 Source: TransactionLogKey.json, TransactionLogValue.json, TransactionState, TransactionStateManager
 (partitionFor), TransactionMetadata @ Kafka 4.1.1.
@@ -53,7 +53,7 @@ _WAIT = 0.1
 
 
 class StateChange(NamedTuple):
-    """The fields of a transaction log record that are used: the producer and the new state."""
+    """The fields that are used from a transaction log record: the producer and the new state."""
 
     producer_id: int
     epoch: int
@@ -138,8 +138,9 @@ def _records(
                     yield message.key(), message.value()
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition())
-                # Ignore a denied group. librdkafka queries the group coordinator even if the
-                # consumer does not join the group, but reading does not require the coordinator.
+                # Ignore the error if access to the group is denied. librdkafka queries the group
+                # coordinator even if the consumer does not join the group, but reading does not
+                # require the coordinator.
                 elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
                     raise _failure(connection, error)
     finally:

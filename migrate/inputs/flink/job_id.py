@@ -7,8 +7,8 @@ import re
 
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 
-# The ID of the job in every application cluster with high availability. This ID does not identify a
-# single job (ApplicationDispatcherBootstrap.ZERO_JOB_ID @ Flink 1.15.4; removed by 1.16.3).
+# In an application cluster with high availability, Flink gives every job this ID, so the ID does
+# not identify a job (ApplicationDispatcherBootstrap.ZERO_JOB_ID @ Flink 1.15.4; removed by 1.16.3).
 FIXED_JOB_ID = "0" * 32
 # Flink's name for a savepoint starts with the first digits of the job ID
 # (AbstractFsCheckpointStorageAccess.initializeLocationForSavepoint @ Flink 1.15.4 to 2.2.0).

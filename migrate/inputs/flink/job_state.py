@@ -2,24 +2,25 @@
 
 The judgment has five outcomes (``JobState``):
 
-- RUNNING: Flink lists the job, and it has not ended. The job's further output is beyond the
-  checkpoint. If Flink does not list this job, any job that has not ended may be this job and has
-  the same outcome.
-- RESTARTED: Flink lists a job that continued this job, even if the listed job has ended. Such a job
-  either resumed from the checkpoint or savepoint, or has the stopped job's ID or name and started
-  later.
-- STOPPED: the job ended with this savepoint, according to the savepoint itself. Only Flink can show
-  whether the job was restarted later. If Flink lists the job as FINISHED with this savepoint and
-  lists no job that continued it, the job was not restarted.
-- ENDED: Flink lists the job as canceled, failed, or finished otherwise, and this checkpoint is its
-  newest checkpoint. If a newer checkpoint was completed, the job's output is beyond this
-  checkpoint.
-- UNKNOWN: any other evidence. If a JobManager was queried, and the job may have been restarted or
-  the JobManager does not list the job of a savepoint, every move is refused without an override
-  (``Judgment.is_doubtful``). For a retained checkpoint without evidence, a wait of two checkpoint
-  intervals reveals a running job (``migrate.inputs.watch``). The absence of a newer checkpoint is
-  not proof, because a recovering job takes no checkpoint. In addition, a job that was restarted
-  from the checkpoint writes to a different directory.
+- RUNNING: Flink lists the job, and the job has not ended. The job has written output that is newer
+  than the checkpoint, or might do so. If Flink does not list the job's ID, any other job that has
+  not ended may be the job, so the outcome is also RUNNING, unless all of these jobs started before
+  the stop.
+- RESTARTED: Flink lists a job that continued the work of this job; the listed job may also have
+  ended. Such a job either resumed from the checkpoint or savepoint, or has the stopped job's ID or
+  name and started later.
+- STOPPED: the metadata of this savepoint shows that the job was stopped with it. Only Flink can
+  show whether the job was restarted later. If Flink lists the job as FINISHED with this savepoint
+  and lists no job that continued it, the job was not restarted.
+- ENDED: Flink lists the job as canceled, failed, or finished without this savepoint. Usually, this
+  checkpoint is the job's newest checkpoint. If the job completed a newer checkpoint, the outcome is
+  also ENDED, but the job has output that is newer than this checkpoint (``Judgment.is_beyond``).
+- UNKNOWN: any other evidence. Every move then requires an override if the queried JobManager either
+  does not rule out a restart, or does not list the job of a savepoint (``Judgment.is_doubtful``).
+  For a retained checkpoint without evidence, a wait of two checkpoint intervals reveals a running
+  job (``migrate.inputs.watch``). However, the absence of a newer checkpoint does not prove that the
+  job has stopped. A recovering job takes no checkpoint, and a job that was restarted from the
+  checkpoint writes to a different directory.
 
 A consumer group does not show whether the job is running, because KafkaSource does not join its
 group.
@@ -62,12 +63,13 @@ class Judgment:
 
     Attributes:
         text: the evidence in one line.
-        is_beyond: True if the job has written output beyond the checkpoint, or might do so.
+        is_beyond: True if the job has written output that is newer than the checkpoint, or might do
+            so.
         runs: True if the job or the job that continued it has not ended.
         is_same_job: True if the running job has the ID of the job that wrote the checkpoint.
         asked_flink: True if a JobManager was queried.
-        is_doubtful: True if the JobManager's answer does not rule out a restart, and waiting would
-            not reveal one.
+        is_doubtful: True if the job may have been restarted according to the JobManager's answer,
+            and waiting would not show whether it was.
         other_running: a line about a running job other than the ended job; empty if there is none.
         how_to_stop: as in ``Origin``.
     """
@@ -91,7 +93,7 @@ def judge(origin: Origin, flink_rest: str | None) -> Judgment:
 
     Args:
         origin: the origin of the positions.
-        flink_rest: the address of the JobManager; None for no query.
+        flink_rest: the address of the JobManager; None to query no JobManager.
 
     Raises:
         FlinkRestError: the JobManager did not answer, or it denied the request.
@@ -104,7 +106,8 @@ def judge(origin: Origin, flink_rest: str | None) -> Judgment:
     with timed(f"querying Flink at {redact_url(flink_rest)}"):
         jobs = read_restored_jobs(flink_rest)
         if origin.written_at is not None:
-            # The times of the jobs come from the JobManager's clock.
+            # The job times come from the JobManager's clock, so convert the checkpoint's time to
+            # it.
             ahead_ms = JobManager(flink_rest).clock_ahead_ms([job for job, _ in jobs])
             origin = replace(origin, written_at=origin.written_at + round(ahead_ms))
         judgment = judge_jobs(origin, jobs)
@@ -142,7 +145,7 @@ def _with_newest_checkpoint(
 
 
 def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
-    """Judge by the jobs that a JobManager lists; ``jobs`` is None if none was queried."""
+    """Judge by the jobs that a JobManager lists; None means that no JobManager was queried."""
     return replace(_judge_jobs(origin, jobs), how_to_stop=origin.how_to_stop)
 
 
@@ -161,10 +164,11 @@ def _judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     if running:
         job = min(running, key=lambda job: job not in own)
         other = f"Flink lists job {job.job_id} ({job.name}) as {job.state}"
-        # Otherwise, the job has ended according to Flink, or all running jobs started before the
-        # stop.
+        # If this condition is false, Flink lists the job as ended, or all running jobs started
+        # before the stop.
         if job in own or not (own or all(_is_unrelated(origin, job) for job in running)):
-            # The name of a savepoint contains only the first digits of the ID.
+            # A savepoint's name contains only the first digits of the job ID, so it does not prove
+            # that the job is the same.
             is_same = job.job_id == _digits_of_job(origin)
             text = f"{other}, and this job wrote {origin.title}" if is_same else other
             return Judgment(
@@ -232,10 +236,14 @@ def _own_jobs(origin: Origin, jobs: Iterable[RestoredJob]) -> list[FlinkJob]:
 
 
 def _is_unrelated(origin: Origin, job: FlinkJob) -> bool:
-    """Return whether a job with a different ID started before the stop with this savepoint."""
+    """Return whether a job with a different ID started before this savepoint's stop.
+
+    Such a job cannot be the restarted job.
+    """
     if not origin.stopped or origin.written_at is None or _digits_of_job(origin) is None:
         return False
-    # The time of a copy may be later than the stop.
+    # If the savepoint was copied, ``written_at`` may be the time of the copy, which may be later
+    # than the stop.
     return origin.copied_from is None and (
         job.began_ms < origin.written_at - 1000 * _clocks_of(origin)
     )
@@ -263,7 +271,7 @@ def _job_that_continued(
     if origin.stopped and newest is not None and _began_after(origin, newest):
         return newest
     if not origin.stopped:
-        # The job itself may have recovered from this checkpoint.
+        # The job itself may have recovered from this checkpoint, so consider only the other jobs.
         others = [(job, path) for job, path in jobs if job not in own]
         if newest is None or not newest.ended:
             return job_started_again(
@@ -282,7 +290,7 @@ def _job_that_continued(
 
 
 def _began_after(origin: Origin, job: FlinkJob) -> bool:
-    """Return whether a job started after the savepoint was written, despite clock differences."""
+    """Return whether a job started after the savepoint was written, even if the clocks differ."""
     return origin.written_at is not None and (
         job.began_ms > origin.written_at + 1000 * _clocks_of(origin)
     )

@@ -70,8 +70,9 @@ def _entries_without_reader(
 ) -> list[EnumeratorEntry]:
     """Return the entries for partitions without a reader.
 
-    Usually, every partition has a reader. In this case, no EnumeratorEntry is created, to save
-    time. ``entries`` may be a ``Rows`` object from ``decoder``, which creates entries on demand.
+    ``enumerator.entries`` may be a ``Rows`` object from ``decoder``, which creates each
+    EnumeratorEntry on demand. Usually, every partition has a reader. To save time, no
+    EnumeratorEntry is then created.
     """
     if enumerator is None:
         return []
@@ -106,7 +107,10 @@ def unknown_start(reason: str) -> PositionStart:
 
 
 def _reader_start(offset: int) -> PositionStart:
-    """Return the start of a reader's split; no record has been read from a split with a marker."""
+    """Return the start of a reader's split.
+
+    If the start is a marker, the reader has not read any records from the split yet.
+    """
     if offset >= 0:
         return _NEXT, offset, ""
     if (marker := _MARKERS.get(offset)) is not None:

@@ -61,7 +61,7 @@ def find_newer_checkpoints(
             *(number for number in siblings.newer if number < checkpoint_id),
         }
         if name != checkpoint_id:
-            another_run.add(name)  # a copy under a different name
+            another_run.add(name)  # the directory is a copy with a different name
         own = [(number, path) for number, path in complete if number not in another_run]
         written = [(number, completed_at(path, files)) for number, path in own[-_LAST_CHECKPOINTS:]]
     return NewerCheckpoints(

@@ -1,9 +1,9 @@
 """A Flink JobManager's REST API for jobs, their checkpoints, and stop-with-savepoint.
 
-The caller chooses the trigger ID of a stop. A second request with the same ID does not start a
-second stop, so that after a program was killed, a later run can find its stop. A stop is completed
-when the job is FINISHED. If the savepoint was written but the job failed and restarted, the stop
-has failed.
+The caller chooses the trigger ID of a stop. A second request with the same trigger ID does not
+start a second stop. Therefore, if `migrate` was killed after the first request, a later run can
+find that stop. A stop is completed when the job is FINISHED. If the savepoint was written but the
+job failed and restarted, the stop has failed.
 
 Source: org.apache.flink.api.common.JobStatus, org.apache.flink.runtime.rest.messages.
 {JobsOverviewHeaders, DashboardConfiguration, ConfigurationInfo, JobConfigInfo,
@@ -73,7 +73,7 @@ class FlinkJob:
 
     @property
     def is_finished(self) -> bool:
-        """Return whether the job completed all its work, such as a stop-with-savepoint."""
+        """Return whether the job completed all its work or was stopped with a savepoint."""
         return self.state == "FINISHED"
 
     @property
@@ -185,7 +185,7 @@ def read_restored_jobs(url: str) -> list[tuple[FlinkJob, str | None]]:
 
 
 class JobManager:
-    """A JobManager; every method sends a new request.
+    """A client of a JobManager; every method sends a new request.
 
     Every method may raise the errors of ``known_jobs``.
     """
@@ -217,7 +217,7 @@ class JobManager:
     def is_history_server(self) -> bool:
         """Return whether the server reports that it is a HistoryServer.
 
-        Flink 1.20 reports this; 1.15 does not.
+        A HistoryServer of Flink 1.20 reports this, but a HistoryServer of Flink 1.15 does not.
         """
         try:
             return get(self._url, _Dashboard, "/config").features.web_history
@@ -360,7 +360,7 @@ class _Job(BaseModel):
 
 
 class _Overview(BaseModel):
-    jobs: Annotated[list[_Job], FailFast()]  # errors for millions of jobs would take gigabytes
+    jobs: Annotated[list[_Job], FailFast()]  # all errors of millions of jobs would take gigabytes
 
 
 class _Configuration(BaseModel):

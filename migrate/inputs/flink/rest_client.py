@@ -25,16 +25,16 @@ from migrate.model.option_names import option
 from migrate.model.secrets import redact_secrets
 from migrate.model.wording import clipped, printable
 
-# Seconds for connecting or for one read. A JobManager answers from memory, and its answers are
-# small.
+# The time limit for connecting and for each read, in seconds. This is ample, because a JobManager
+# answers from memory, and its answers are small.
 TIMEOUT = 10.0
-# Seconds for a request including its redirects.
+# The time limit for a whole request with its redirects, in seconds.
 DEADLINE = 30.0
-# The maximum size of an answer in bytes; a service that is not Flink may send anything. The job
-# overview has about 500 bytes per job, and a job's details have about 2 KB per vertex. Parsed JSON
-# may take twenty times as much memory.
+# The maximum size of an answer in bytes; a service that is not Flink may send any amount of data.
+# The job overview has about 500 bytes per job, and a job's details have about 2 KB per vertex.
+# Parsed JSON may take twenty times as much memory.
 _LARGEST_ANSWER = 16 * 2**20
-# The maximum length in characters of a string from Flink in a message.
+# The maximum length, in characters, of a string from Flink that a message quotes.
 _LONGEST_TEXT = 2_000
 
 _Answer = TypeVar("_Answer", bound=BaseModel)
@@ -49,9 +49,9 @@ class UnknownToFlink(FlinkRestError):
 
 
 def check_address(url: str, variable: str | None = None) -> None:
-    """Raise UsageError unless the url is an http or https address of a host, without a user.
+    """Raise UsageError unless the URL is an http or https address of a host, without a user.
 
-    ``variable`` is the environment variable that contains the url; None for the option.
+    ``variable`` is the environment variable that contains the URL; None if the option contains it.
     """
     try:
         parts = urlsplit(url)
@@ -97,8 +97,9 @@ def request(url: str, path: str, body: object = None) -> bytes:
         headers={"Content-Type": "application/json"},
     )
     answer: Future[bytes] = Future()
-    # The thread is abandoned at the deadline. TIMEOUT limits only each read, so it does not stop an
-    # answer that arrives byte by byte.
+    # TIMEOUT limits each read but not the whole answer, so an answer that arrives byte by byte
+    # could take forever. Therefore, a separate thread sends the request, and is abandoned at the
+    # deadline.
     threading.Thread(target=_send, args=(http_request, answer), daemon=True).start()
     if not wait([answer], DEADLINE).done:
         raise FlinkRestError(FLINK_TIMEOUT(address=address, seconds=round(DEADLINE)))
@@ -126,7 +127,7 @@ def printable_text(text: str) -> str:
 def _send(http_request: urllib.request.Request, answer: Future[bytes]) -> None:
     """Send a request, and set ``answer`` to the body of the response or to the error."""
     try:
-        # Proxies in the environment are for the internet, not for a JobManager.
+        # Ignore the proxies in the environment, because they are for the internet.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(http_request, timeout=TIMEOUT) as response:
             answer.set_result(response.read(_LARGEST_ANSWER + 1))

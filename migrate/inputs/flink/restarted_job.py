@@ -1,4 +1,4 @@
-"""Find a job that Flink lists, and that has continued the work of a stopped job."""
+"""Find a job that has continued the work of a stopped job, among the jobs that Flink lists."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def hidden_start(jobs: Iterable[RestoredJob], own: Sequence[FlinkJob], ended_ms: int) -> str | None:
-    """Return a text about a later job whose recovery hides how it was first started, or None.
+    """Return a message about a later job that may be the restarted job, or None.
+
+    After a recovery, Flink does not report from which savepoint such a job was first started.
 
     Args:
         jobs: the jobs that the JobManager lists.
@@ -29,8 +31,10 @@ def hidden_start(jobs: Iterable[RestoredJob], own: Sequence[FlinkJob], ended_ms:
     for job, path in jobs:
         if job in own or job.began_ms < ended_ms or path is None or checkpoint_number(path) is None:
             continue
-        # After a recovery, Flink lists the job's own checkpoint instead of its first start. With
-        # execution.checkpointing.create-subdir: false, the directory name has no ID.
+        # After a recovery, Flink reports that the job was restored from its own checkpoint, and no
+        # longer reports the savepoint from which the job was first started. With
+        # execution.checkpointing.create-subdir: false, the name of the checkpoint directory is not
+        # a job ID.
         if job_id_of(posixpath.dirname(path)) in (None, job.job_id):
             return f"job {job.job_id} ({job.name}) started later, and has recovered from {path}"
     return None

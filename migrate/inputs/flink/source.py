@@ -25,7 +25,7 @@ from migrate.inputs.flink.kafka_source import PositionStart, merged_positions, u
 from migrate.model.positions import Marker, Position, PositionFields, PositionState, TopicPartition
 
 _VERSION_3 = 3  # an enumerator version whose entries contain splits with offsets
-# Creates a Position from its fields in half the time of a call to the class.
+# Create a Position from its fields, in half the time that ``Position(*fields)`` takes.
 _position: Callable[[PositionFields], Position] = partial(tuple.__new__, Position)
 
 KafkaState = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer | BeamKafkaIO
@@ -39,7 +39,7 @@ class SourceKind(str, Enum):
     DYNAMIC_KAFKA_SOURCE = "DynamicKafkaSource"
     HYBRID_SOURCE = "HybridSource"
     BEAM_KAFKA_IO = "BeamKafkaIO"
-    POSITION_LIST = "position list"  # of another input, such as a Spark query
+    POSITION_LIST = "position list"  # from any input except Flink and Beam, such as a Spark query
 
 
 _KINDS = {
@@ -62,8 +62,8 @@ class Source:
         position_fields: the fields of the positions, sorted by cluster, topic, and partition. A
             source may have 100,000 positions, and a loop over the fields takes less time than a
             loop over ``positions``.
-        brokers: for each cluster of a DynamicKafkaSource, lists of some of its brokers
-            (``host:port``, separated by commas).
+        brokers: for each cluster of a DynamicKafkaSource, its bootstrap servers; each string is a
+            list of ``host:port``, separated by commas.
     """
 
     operator_id: str
@@ -95,8 +95,8 @@ class Source:
         """True if the first discovery of partitions had finished in every cluster.
 
         None means that the state does not show this. If the discovery had finished, a partition
-        that the state lacks starts at the log start offset. If it had not finished, the start
-        depends on the job's starting policy, which is not in the state.
+        that is missing from the state starts at the log start offset. If it had not finished, the
+        start depends on the job's starting policy, which is not in the state.
         """
         finished = set(self.discovery_finished.values())
         if False in finished:
@@ -105,9 +105,9 @@ class Source:
 
     @property
     def starts_absent_partitions_at_log_start(self) -> bool:
-        """True if absent partitions start at the log start offset in the restored job.
+        """True if the restored job reads partitions that the state lacks from the log start offset.
 
-        In a FlinkKafkaConsumer, these partitions always start there. Source:
+        A FlinkKafkaConsumer always reads such partitions from the log start offset. Source:
         FlinkKafkaConsumerBase.open @ connector 3.4.0-1.20.
         """
         if self.kind is SourceKind.FLINK_KAFKA_CONSUMER:

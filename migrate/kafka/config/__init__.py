@@ -1,8 +1,8 @@
 """Kafka client properties for librdkafka, including translated Java client properties.
 
-`properties` reads a file and ``-X`` arguments; each can contain properties of both clients.
-`java_client` translates Java client properties and drops irrelevant ones, using `parse_jaas` for
-credentials, `key_stores` for certificates, and `aws_msk` for AWS.
+`properties` reads a file and ``-X`` arguments. Both can contain librdkafka properties and Java
+client properties. `java_client` translates Java client properties and drops irrelevant ones, using
+`parse_jaas` for credentials, `key_stores` for certificates, and `aws_msk` for AWS.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ _ADDRESS = re.compile(
 _LARGEST_PORT = 65_535
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", AWS_MSK_IAM)
-# The properties that protect a connection; they are suggested for unknown properties.
+# The properties that protect a connection. If a property is unknown, `migrate` suggests similar
+# names from this list.
 SECURITY_SETTINGS = (
     "bootstrap.servers",
     "sasl.jaas.config",
@@ -74,8 +75,9 @@ SECURITY_SETTINGS = (
     "ssl.truststore.location",
     "ssl.truststore.password",
 )
-# The minimum difflib similarity at which a name counts as mistyped. A name with an added prefix or
-# its own word (schema.registry.ssl.keystore.location, sasl.password.encoder) is less similar.
+# The minimum difflib similarity to a known name at which an unknown name counts as mistyped. The
+# properties of other programs are less similar, such as schema.registry.ssl.keystore.location (an
+# added prefix) and sasl.password.encoder (an added word).
 _MISTYPED = 0.87
 _NO_PROPERTY = "no.such.property"
 # librdkafka has two names for the broker addresses.
@@ -138,7 +140,7 @@ def kafka_config(
 
 @contextmanager
 def _naming_file(file: Path | None) -> Iterator[None]:
-    """Begin a ``ConfigError`` message with the file that contains the property, if any."""
+    """Start a ``ConfigError`` message with the file that contains the property, if any."""
     try:
         yield
     except ConfigError as error:
@@ -177,8 +179,8 @@ def _read_layer(file: Path) -> Translation:
 def _refusal(name: str, value: str) -> str | None:
     """Return why librdkafka refuses a value ("" if it accepts it); None for an unknown property.
 
-    librdkafka sets the properties in order and stops at the first error. No client is created,
-    because the second property does not exist.
+    The check passes the property to a new client, with a second property that does not exist.
+    librdkafka sets the properties in order and stops at the first error, so no client is created.
     """
     from confluent_kafka import KafkaException, Producer
 
@@ -197,8 +199,8 @@ def _refusal(name: str, value: str) -> str | None:
 def _check_mechanism(properties: Mapping[str, str]) -> None:
     """Refuse an unknown protocol or mechanism, or a SASL connection without a required property.
 
-    Kafka's default mechanism is Kerberos (GSSAPI). The confluent-kafka wheels lack it, so it is
-    accepted but not suggested.
+    Kafka's default mechanism is Kerberos (GSSAPI). The wheels of confluent-kafka do not support
+    this mechanism, but other builds do. The mechanism is therefore accepted but not suggested.
 
     Raises:
         ConfigError: a property is refused.
@@ -231,14 +233,14 @@ def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
     """Return whether these properties contain broker addresses.
 
     Raises:
-        ConfigError: the file cannot be read, or a string is not a property.
+        ConfigError: the file cannot be read, or one of its lines or an argument is not a property.
     """
     layers = {**(read_file(file) if file is not None else {}), **read_arguments(properties)}
     return any(layers.get(name) for name in _SERVERS)
 
 
 def check_servers(name: str, servers: str) -> None:
-    """Refuse addresses that contain credentials, or do not match ``_ADDRESS`` (``http://…``).
+    """Refuse addresses that contain credentials, and invalid addresses, such as ``http://…``.
 
     Messages about brokers show their addresses and would therefore show the credentials.
 

@@ -21,7 +21,8 @@ CALLBACK_HANDLERS = frozenset(
     }
 )
 
-# Such as b-1.name.abc123.c2.kafka.eu-west-1.amazonaws.com:9098, or boot-….kafka-serverless.….
+# The end of a host name with the region, such as
+# b-1.name.abc123.c2.kafka.eu-west-1.amazonaws.com:9098, or boot-….kafka-serverless.….
 _HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
 
 # The default session name of an assumed role; AWS CloudTrail shows it.
@@ -42,7 +43,7 @@ class AwsLogin:
 
 
 def aws_login(module: LoginModule) -> AwsLogin | None:
-    """Return the credentials in the options of an IAMLoginModule; None for another module.
+    """Return the credentials in the options of an IAMLoginModule; None for any other module.
 
     Raises:
         ConfigError: the module has an option that the signer does not support.
@@ -105,7 +106,7 @@ def token_callback(
             ) from error
         return signed, expiry_ms / 1000
 
-    # Request a first token to report errors now. librdkafka would fail after ten seconds without a
-    # reason.
+    # Request a first token now, so that errors are reported immediately. librdkafka would fail only
+    # after ten seconds, without a reason.
     token("")
     return token

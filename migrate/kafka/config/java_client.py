@@ -11,8 +11,8 @@ from migrate.kafka.config.key_stores import STORE_PROPERTIES, translate_stores
 from migrate.kafka.config.parse_jaas import LoginModule, parse_login_module
 from migrate.kafka.config.properties import ConfigError
 
-# Common Java client properties that are dropped, grouped by reason. The modules that do
-# read records (``records``, ``transactions``) use their own settings or librdkafka's defaults.
+# Common Java client properties that `migrate` drops, grouped by reason. The modules that do read
+# records (``records``, ``transactions``) use their own settings or librdkafka's defaults.
 IGNORED: Mapping[str, tuple[str, ...]] = {
     "no record is read": (
         "allow.auto.create.topics",
@@ -112,7 +112,7 @@ _IGNORED = frozenset(name for names in IGNORED.values() for name in names)
 
 _RENAMED = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    # In librdkafka, request.timeout.ms is a producer's timeout for acks.
+    # librdkafka also has a request.timeout.ms, but there it is a producer's timeout for acks.
     "request.timeout.ms": "socket.timeout.ms",
     "sasl.mechanism": "sasl.mechanisms",
     "send.buffer.bytes": "socket.send.buffer.bytes",
@@ -137,8 +137,8 @@ _VALUES = {
     ("ssl.endpoint.identification.algorithm", ""): "none",
 }
 
-# Handlers that get a token with a client ID and secret, like the OIDC method of librdkafka. Kafka 4
-# moved its handler out of the ``secured`` package.
+# Java callback handlers that use a client ID and a client secret to get a token, as the OIDC method
+# of librdkafka does. Kafka 4 moved its handler out of the ``secured`` package.
 OIDC_HANDLERS = frozenset(
     {
         "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler",
@@ -146,8 +146,9 @@ OIDC_HANDLERS = frozenset(
         "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
     }
 )
-# The options of OAuthBearerLoginModule: from KIP-768 (ClientCredentialsRequestFormatter @
-# kafka-clients 4.1.1), and from Strimzi's handler (ClientConfig @ kafka-oauth-client 0.17).
+# The options of OAuthBearerLoginModule, and the equivalent librdkafka properties. The options are
+# those of KIP-768 (ClientCredentialsRequestFormatter @ kafka-clients 4.1.1), and of Strimzi's
+# handler (ClientConfig @ kafka-oauth-client 0.17).
 _OIDC_OPTIONS = {
     "clientId": "sasl.oauthbearer.client.id",
     "clientSecret": "sasl.oauthbearer.client.secret",
@@ -158,9 +159,9 @@ _OIDC_OPTIONS = {
     "scope": "sasl.oauthbearer.scope",
     "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
 }
-# Properties that have no equivalent in librdkafka and determine the client's identity, whom it
-# trusts, or which servers it queries. Without them, the connection would differ from the Java
-# client's connection.
+# Properties that have no equivalent in librdkafka, with the reason that they cannot be ignored.
+# They determine the client's identity, the servers that it trusts, or the servers that it queries.
+# Without them, the connection would differ from the Java client's connection.
 REFUSED: Mapping[str, str] = {
     "bootstrap.controllers": "its value is a list of controllers, not of brokers "
     "(bootstrap.servers)",
@@ -199,7 +200,8 @@ class Translation:
     caller replaces it.
 
     Attributes:
-        ignored: the names of the properties that are irrelevant here, spelled as in the layer.
+        ignored: the names of the properties that have no effect on `migrate`, spelled as in the
+            input.
     """
 
     properties: dict[str, str]
@@ -232,7 +234,8 @@ def translate(layer: Mapping[str, str]) -> Translation:
     if any(layer.get(name) in OIDC_HANDLERS for name in _CALLBACK_HANDLER_PROPERTIES):
         translated["sasl.oauthbearer.method"] = "oidc"
     if any(layer.get(name) in CALLBACK_HANDLERS for name in _CALLBACK_HANDLER_PROPERTIES):
-        # Both handlers use the same credentials, so the mechanism is the same here.
+        # One handler is for the AWS_MSK_IAM mechanism, and the other one is for OAUTHBEARER. Both
+        # use the same credentials, so `migrate` treats them alike.
         translated["sasl.mechanisms"] = AWS_MSK_IAM
     properties = {
         name: _VALUES.get((name, value), value) for name, value in {**translated, **own}.items()

@@ -27,7 +27,7 @@ JCEKS_MAGIC = b"\xce\xce\xce\xce"
 
 _KEY, _CERTIFICATE = 1, 2
 _DIGEST_BYTES = 20
-# sun.security.provider.KeyProtector, 1.3.6.1.4.1.42.2.17.1.1, as an object identifier in DER.
+# The object identifier of sun.security.provider.KeyProtector (1.3.6.1.4.1.42.2.17.1.1) in DER.
 _KEY_PROTECTOR = bytes.fromhex("060a2b060104012a02110101")
 _OCTET_STRING = 4
 _SEQUENCE = 0x30
@@ -75,7 +75,8 @@ def trusted_certificates(content: bytes, password: str | None) -> list[str]:
 
     Args:
         content: the bytes of the file.
-        password: the password to check, or None. The certificates are not encrypted.
+        password: the password to check; None to skip the check. The certificates are not encrypted,
+            so they can be read without a password.
 
     Raises:
         StoreError: as described in the class.
@@ -123,7 +124,7 @@ def _entries(content: bytes, password: str | None) -> Iterator[str | tuple[bytes
             yield encrypted, [_certificate(source, version) for _ in range(source.number())]
         elif tag == _CERTIFICATE:
             yield _certificate(source, version)
-        else:  # a JCEKS secret key is a serialized Java object without a stored size
+        else:  # such as a JCEKS secret key; it has no stored size, so it cannot be skipped
             raise StoreError(f"the store has an entry of the unsupported kind {tag}")
 
 
@@ -134,7 +135,10 @@ def _certificate(source: _Bytes, version: int) -> str:
 
 
 def _decrypted(encrypted_info: bytes, password: str) -> bytes:
-    """Return a key in PKCS#8 DER; the KeyProtector stream is a chain of SHA-1 digests."""
+    """Return the decrypted key in PKCS#8 DER.
+
+    The KeyProtector cipher is an XOR of the key and a chain of SHA-1 digests.
+    """
     info = _Bytes(_Bytes(encrypted_info).der(_SEQUENCE))
     if not info.der(_SEQUENCE).startswith(_KEY_PROTECTOR):
         raise StoreError("migrate does not support the cipher of the key")

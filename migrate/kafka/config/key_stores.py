@@ -186,7 +186,7 @@ def _store(name: str, path: str) -> tuple[_Kind, bytes]:
         raise unreadable_file(name, path, error.strerror) from error
     if b"-----BEGIN " in content:
         return _Kind.PEM, content
-    # A PKCS#12 store is an ASN.1 sequence.
+    # A PKCS#12 store is an ASN.1 sequence, which starts with the byte 0x30.
     if content.startswith((JKS_MAGIC, JCEKS_MAGIC)):
         return _Kind.JKS, content
     if content.startswith(b"\x30"):

@@ -68,7 +68,10 @@ def redact_values(text: str, config: KafkaConfig) -> str:
 
 
 def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
-    """Return the secret or other values, longest first, because one may contain another."""
+    """Return the secret values, or all other values; a longer value comes before a shorter one.
+
+    The order matters, because a long value may contain a short one.
+    """
     values = {
         value
         for name, value in config.items()
@@ -81,7 +84,7 @@ def read_file(file: Path) -> dict[str, str]:
     """Read a file in Java's ``.properties`` syntax; if a name is repeated, the last value wins.
 
     A name with capital letters after its first dot is truncated after that dot. No client has a
-    property with the truncated name.
+    property with the truncated name, so the property counts as unknown.
 
     Raises:
         ConfigError: the file cannot be read, or a line is not a property.

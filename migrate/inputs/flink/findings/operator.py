@@ -47,32 +47,34 @@ from migrate.model.finding_catalog import (
 )
 from migrate.model.message import Message
 
-# List states of FlinkKafkaProducer, the predecessor of KafkaSink, @ connector 1.15.4.
+# List states of FlinkKafkaProducer @ connector 1.15.4. KafkaSink has replaced this sink.
 _LEGACY_PRODUCER_STATES = frozenset({"next-transactional-id-hint", "next-transactional-id-hint-v2"})
 # List state of StreamingFileSink and of the SQL filesystem connector: StreamingFileSinkHelper @
 # Flink 1.20.3.
 _FILE_SINK_STATE = "bucket-states"
-# List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0. The state is a queue of in-flight records
-# (which wait for the answer to a request) and the watermarks after them. endInput() waits for the
-# answers. A stop calls endInput() only with --drain (StreamOperatorWrapper.finish @ 1.20.3). For
-# queues in keyed state, see ``keyed_queues``.
+# List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0. The state is the operator's queue. The
+# queue contains the records whose asynchronous requests are still unanswered, and the watermarks
+# after these records. endInput() waits for the answers, but a stop-with-savepoint calls endInput()
+# only with --drain (StreamOperatorWrapper.finish @ 1.20.3). For queues in keyed state, see
+# ``keyed_queues``.
 _ASYNC_QUEUE = "_async_wait_operator_state_"
-# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the prefix of the state's name (the names
-# for @RequiresStableInput end with a number; see BufferingDoFnRunner).
+# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, and the finding about each. The keys are
+# prefixes of the state names, because the names for @RequiresStableInput end with a number
+# (BufferingDoFnRunner).
 _BEAM_BUFFERS = {
     BEAM_BUNDLE: BEAM_BUNDLE_RECORDS,
     "pushed-back-elements": BEAM_PUSHED_BACK_RECORDS,
     "stable-input-buffer": BEAM_STABLE_INPUT_RECORDS,
 }
-# The messages about pending output: of a job that may be running, and of a stopped job.
+# Pairs of messages about pending output: for a job that may be running, and for a stopped job.
 #
-# A running job commits the output of a checkpoint soon after the checkpoint is complete. A stop
-# commits the output of its savepoint. If a stop's commit fails, `flink stop` ends with
-# StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
+# A running job commits the output of a checkpoint soon after the checkpoint is complete. A
+# stop-with-savepoint commits the output of its savepoint. If this commit fails, `flink stop` fails
+# with StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
 #
-# After a stop, a task ends only once it has handled the notification that the savepoint is complete
-# (StreamTask.afterInvoke, notifyCheckpointComplete). A commit error fails the task, and the
-# job then does not become FINISHED. FileCommitter.commit raises every error and retries none.
+# During a stop, a task ends only after it has handled the notification that the savepoint is
+# complete (StreamTask.afterInvoke, notifyCheckpointComplete). A commit error fails the task, and
+# the job then does not become FINISHED. FileCommitter.commit raises every error and never retries.
 # FlinkKafkaProducer (TwoPhaseCommitSinkFunction) also raises every error. However, a KafkaSink only
 # logs that a transaction was aborted (KafkaCommitter.commit), so its job can become FINISHED
 # without that output. Flink 1.15.4, 2.2.0; connector 4.0.1.
@@ -87,15 +89,15 @@ _PENDING_UNREADABLE_WRITER = (
     PENDING_UNREADABLE_WITH_FILES,
     PENDING_UNREADABLE_WITH_FILES_AFTER_STOP,
 )
-# List states without records. SinkWriterOperator @ Flink 2.0.0 stores in ``end_of_input_state``
-# whether its input has ended.
+# List states that contain no records. In ``end_of_input_state``, SinkWriterOperator @ Flink 2.0.0
+# stores whether its input has ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
 
 
 def findings_of_operator(
     operator: Operator, state: KafkaState | UnknownSource | None, sink: Sink | None, stopped: bool
 ) -> Iterator[Finding]:
-    """Yield the findings about an operator; the caller adds its ID and its name.
+    """Yield the findings about an operator; the caller adds the operator's ID and name.
 
     Args:
         operator: any operator in the checkpoint.
@@ -194,8 +196,9 @@ def _file_sink_findings(sink: FileSinkState, stopped: bool) -> Iterator[Finding]
             _PENDING_FILES[stopped](files=files),
             void_after_stop=True,
             void_if_finished=True,
-            # FileCommitter.commit, RecoverableFsDataOutputStream.Committer.commitAfterRecovery
-            # (which does nothing if the file is committed) @ Flink 1.20.3
+            # A restored job commits these files. A file that is already committed stays unchanged
+            # (FileCommitter.commit, RecoverableFsDataOutputStream.Committer.commitAfterRecovery @
+            # Flink 1.20.3).
             when_restored=PENDING_FILES_RESTORED(files=files),
         )
     if not paths and not sink.pending:

@@ -33,7 +33,7 @@ from migrate.model.finding_catalog import (
 )
 from migrate.model.positions import Marker, Position, PositionState
 
-# The metadata version of Flink releases up to 1.10.
+# The version of the checkpoint metadata that Flink releases up to 1.10 write.
 _METADATA_2 = 2
 # Looked up only once, because 100,000 lookups of the enum member (one per position) would take
 # longer than all other work.
@@ -54,7 +54,7 @@ def findings_of_source(
         yield from _stopped_consumer_findings(checkpoint)
         return
     if isinstance(state, BeamKafkaIO):
-        # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 requests the partitions only once.
+        # Beam lists the partitions only once (KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0).
         yield Finding(BEAM_DISCOVERY())
         return
     if state.enumerator is None:
@@ -66,7 +66,7 @@ def findings_of_source(
 
 
 def _position_findings(source: Source) -> Iterator[Finding]:
-    """Yield the findings about positions that are unresolved or at ``latest`` or ``committed``."""
+    """Yield the findings about positions that are unresolved, ``latest``, or ``committed``."""
     # Create a Position only if the state is not NEXT, because a source may have 100,000 positions.
     without_offset = [
         Position(*fields) for fields in source.position_fields if fields[2] is not _NEXT
@@ -89,10 +89,11 @@ def _position_findings(source: Source) -> Iterator[Finding]:
 
 
 def _stopped_consumer_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Yield the finding about a FlinkKafkaConsumer that may have been stopped with a savepoint.
+    """Yield a finding if the job of a FlinkKafkaConsumer may have been stopped with a savepoint.
 
-    Since 1.15 (1.14 with --drain), Flink stops the consumer before it takes the savepoint. A
-    stopped consumer stores the offsets of the previous checkpoint.
+    Since Flink 1.15 (or 1.14 with --drain), a stop-with-savepoint stops the consumer before it
+    takes the savepoint. The savepoint then contains the consumer's offsets from the previous
+    checkpoint.
 
     Source: SourceStreamTask @ Flink 1.10.3, 1.13.6, 1.14.6, 1.15.4, 1.20.3;
     FlinkKafkaConsumerBase.snapshotState @ connector 3.4.0-1.20.
