@@ -26,7 +26,7 @@ def _mapped() -> dict[str, set[str]]:
     return folders
 
 
-def test_every_path_in_map_exists() -> None:
+def test_every_path_in_contributing_map_exists() -> None:
     for folder, inside in _mapped().items():
         for name in ("", *inside):
             path = ROOT / folder / name
@@ -34,7 +34,7 @@ def test_every_path_in_map_exists() -> None:
 
 
 @pytest.mark.parametrize("package", ["decoder", "migrate"])
-def test_every_package_is_in_map(package: str) -> None:
+def test_contributing_map_lists_every_package(package: str) -> None:
     rooms = {
         f"{path.name}/" if path.is_dir() else path.name
         for path in (ROOT / package).iterdir()
@@ -43,7 +43,7 @@ def test_every_package_is_in_map(package: str) -> None:
     assert _mapped()[package] == rooms - {"__init__.py"}
 
 
-def test_make_targets_modules_and_paths_exist() -> None:
+def test_make_targets_modules_and_paths_in_contributing_exist() -> None:
     text = PAGE.read_text()
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= targets
@@ -53,7 +53,7 @@ def test_make_targets_modules_and_paths_exist() -> None:
         assert (ROOT / path).exists(), path
 
 
-def test_every_module_in_table_exists() -> None:
+def test_every_module_in_contributing_tables_exists() -> None:
     """A name without a folder belongs to the folder of the preceding path."""
     rows = [line for line in PAGE.read_text().splitlines() if re.match(r"\| .* \| .*`", line)]
     found = 0

@@ -17,13 +17,13 @@ from tests.docs.blocks import ROOT
 from tests.support.messages import SHARED, named_templates
 
 
-def test_every_code_is_explained_in_order() -> None:
+def test_every_warning_and_finding_code_is_explained_in_sorted_order() -> None:
     used = {template.code for _, template in named_templates() if template.kind in SHARED}
     assert list(read_explanations()) == sorted({*used, *(code.value for code in Code)})
 
 
 def test_extension_explains_its_own_codes() -> None:
-    """The codes of an extension's warnings are in its file, unless another package uses them."""
+    """An extension's file explains each warning code that only the extension uses."""
     for package in extension_packages():
         own = {code for module, code in _codes() if module.startswith(package)}
         others = {code for module, code in _codes() if not module.startswith(package)}
@@ -41,7 +41,7 @@ def _codes() -> Iterator[tuple[str, str]]:
 
 
 def test_every_finding_code_is_used() -> None:
-    """Each member occurs outside the module that defines it."""
+    """Each member of ``Code`` occurs outside the module that defines it."""
     sources = set((ROOT / "migrate").rglob("*.py")) - {ROOT / "migrate/model/finding.py"}
     text = "\n".join(source.read_text() for source in sources)
     named = set(re.findall(r"\bCode\.([A-Z_]+)", text))
@@ -49,7 +49,10 @@ def test_every_finding_code_is_used() -> None:
 
 
 def test_every_warning_has_code() -> None:
-    """``warn`` logs a message with a code, or ``WarningText`` is created before the log call."""
+    """Outside warning.py, ``log.warning`` is called only with a ``WarningText``.
+
+    A ``WarningText`` has a code.
+    """
     for source in (ROOT / "migrate").rglob("*.py"):
         for node in ast.walk(ast.parse(source.read_text())):
             if (

@@ -38,7 +38,7 @@ def test_page_shows_actual_output(page: Path) -> None:
                 )
 
 
-def test_agreement_requires_exact_output_except_ellipsis_and_numbers() -> None:
+def test_page_output_may_differ_only_at_ellipses_and_varying_numbers() -> None:
     assert agree(["$ x", "…", "c"], ["$ x", "a", "b", "c"])
     assert agree(["$ x", "…"], ["$ x"])
     assert not agree(["$ x", "…", "b"], ["$ x", "a", "b", "c"])
@@ -52,7 +52,7 @@ def _others() -> list[Block]:
     return [block for page in PAGES for block in blocks(page) if block.language not in RUN]
 
 
-def test_every_block_without_run_has_reason() -> None:
+def test_code_blocks_that_no_test_runs_are_listed_with_reason() -> None:
     unrun = {
         (_name(block.page), block.lines[0]) for block in _others() if block.language not in READ
     }
@@ -62,7 +62,7 @@ def test_every_block_without_run_has_reason() -> None:
 @pytest.mark.parametrize(
     "block", [block for block in _others() if block.language == "properties"], ids=str
 )
-def test_properties_blocks_are_accepted(
+def test_properties_blocks_on_pages_are_valid_kafka_configs(
     block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -84,7 +84,7 @@ COMMAND = re.compile(
 )
 
 
-def test_site_navigation_is_short() -> None:
+def test_site_navigation_has_at_most_32_pages() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     assert 0 < len(re.findall(r"\.md$", navigation, re.M)) <= 32
 

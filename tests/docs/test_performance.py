@@ -43,7 +43,7 @@ def test_results_contain_required_measurements(results: Results) -> None:
     assert {scan["cores"] for scan in results["scans"]} == {1, 2}
 
 
-def test_target_uses_median_time_and_peak_memory(results: Results) -> None:
+def test_performance_targets_use_median_time_and_peak_memory(results: Results) -> None:
     reached = {verdict.title: verdict.reached for verdict in verdicts(results)}
     a = results["cases"]["a"]
     assert reached["(a) 100,000 partitions: 0.45 times the bare reader's CPU time"] == (
@@ -54,7 +54,7 @@ def test_target_uses_median_time_and_peak_memory(results: Results) -> None:
     assert memory_limit(a["file_bytes"]) == 1.5 * a["file_bytes"] + 60e6
 
 
-def test_site_counts_commits_after_measurement(
+def test_performance_page_counts_commits_after_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(DOCS / "hooks"))
@@ -112,7 +112,7 @@ def test_spread_contains_min_median_and_max() -> None:
         (words.digits(1234.5), "1,234"),
     ],
 )
-def test_figures_are_written_with_three_digits(text: str, expected: str) -> None:
+def test_performance_figures_are_rounded_to_three_digits(text: str, expected: str) -> None:
     assert text == expected
 
 
@@ -128,7 +128,7 @@ def test_keyed_state_is_measured_against_flinks_own_reader(results: Results) -> 
         assert shape["times_as_fast"]["processor"]["median"] >= 50
 
 
-def test_priming_is_measured_with_million_keys(results: Results) -> None:
+def test_prime_is_measured_with_one_million_keys(results: Results) -> None:
     primed, initial = results["priming"]["primed"], results["priming"]["initial"]
     assert (primed["keys"], primed["records"]) == (1_000_000, 10_000_000)
     assert primed["keys"] / primed["seconds"] > initial["keys"] / initial["seconds"]

@@ -52,7 +52,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
+def test_site_pages_load_no_external_resources(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 20
     for page in pages:
@@ -62,7 +62,7 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
         assert not [address for address in loaded if re.match(r"(?:https?:)?//", address)], page
 
 
-def test_reference_matches_program(site: Path) -> None:
+def test_reference_pages_list_commands_exit_codes_and_json_fields(site: Path) -> None:
     commands = (site / "reference/commands.html").read_text()
     for name in ("inspect", "to-spark", "commit-group", "rollback", "diff", "verify", "scan"):
         assert f"Usage: migrate {name} " in commands
@@ -97,7 +97,10 @@ def test_help_text_fits_page_width(site: Path) -> None:
 
 @pytest.mark.parametrize("words", ["rollback", "undo", "back"])
 def test_search_works_from_local_files(site: Path, words: str) -> None:
-    """Pages on disk cannot start a worker. The page about rolling back must be the first result."""
+    """A page opened from disk cannot start a web worker.
+
+    The page about rollback must be the first result.
+    """
     try:
         with chromium() as browser:
             browser.get((site / "index.html").as_uri())
@@ -118,7 +121,7 @@ def _search(browser: Chrome, words: str) -> list[str]:
 
 
 def test_broken_links_and_unlisted_pages_fail_build(tmp_path: Path) -> None:
-    """A project of two pages uses the same hooks and settings."""
+    """The test builds a project of two pages with the same hooks and settings."""
     pages = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples")
     for name in ("mkdocs.yml", *pages):
         (tmp_path / name).symlink_to(ROOT / name)

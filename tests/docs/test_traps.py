@@ -18,13 +18,13 @@ def _sections(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in TRAPS])
-def test_every_trap_has_tests(page: str) -> None:
+def test_every_section_of_traps_pages_is_listed_in_traps_md(page: str) -> None:
     assert _sections(page)
     assert re.findall(r"^- (.+)$", TESTS_OF_PAGE[page], re.M) == _sections(page)
 
 
 @pytest.mark.parametrize("page", TESTS_OF_PAGE)
-def test_every_traps_section_lists_test_and_exists_on_page(page: str) -> None:
+def test_every_section_in_traps_md_exists_on_page_and_lists_test(page: str) -> None:
     _, *sections = re.split(r"^- ", TESTS_OF_PAGE[page], flags=re.M)
     for section in sections:
         assert section.splitlines()[0] in _sections(page)

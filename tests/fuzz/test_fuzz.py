@@ -33,7 +33,7 @@ def test_fuzzed_decoder_raises_only_decode_error(name: str, tmp_path: Path) -> N
     assert result.end.features > result.seeded.features
 
 
-def test_former_findings_are_fixed() -> None:
+def test_inputs_that_once_crashed_decoder_raise_only_decode_error() -> None:
     for path in (path for path in CRASHES.iterdir() if path.suffix != ".md"):
         name = max((name for name in TARGETS if path.name.startswith(f"{name}-")), key=len)
         with suppress(DecodeError):
@@ -42,7 +42,7 @@ def test_former_findings_are_fixed() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
-def test_every_target_has_decodable_seeds(name: str) -> None:
+def test_every_fuzz_target_has_decodable_seed(name: str) -> None:
     decoded = 0
     for seed in seeds()[name]:
         with suppress(DecodeError):

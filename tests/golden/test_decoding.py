@@ -290,7 +290,7 @@ def test_writers_of_file_sinks_are_recognized(checkpoint: Checkpoint) -> None:
 
 
 @pytest.mark.parametrize("held", _of_kind("async_operators"), ids=lambda e: e["name"])
-def test_waiting_records_and_open_files_match_flinks_serializers(held: dict[str, Any]) -> None:
+def test_async_queues_and_open_files_match_flinks_serializers(held: dict[str, Any]) -> None:
     checkpoint = read_checkpoint(GOLDEN / held["path"])
     findings = extract(checkpoint).findings
     waiting = 0
@@ -407,8 +407,8 @@ def _listed_and_held(
     return None
 
 
-def test_source_is_found_by_uid_missing_in_metadata_4() -> None:
-    """An operator ID is the hash of the UID in the job's code. See GoldenJobs.java."""
+def test_source_is_found_by_uid_that_metadata_version_4_lacks() -> None:
+    """Flink computes an operator ID as the hash of the UID. GoldenJobs.java sets the UID."""
     found = 0
     for entry in ENTRIES:
         extraction = extract(read_checkpoint(GOLDEN / entry["path"]))

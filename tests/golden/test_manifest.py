@@ -54,7 +54,7 @@ def test_golden_checkpoint_files_match_manifest() -> None:
         ("2.3", 6, {3}),
     ],
 )
-def test_each_flink_version_writes_its_own_layouts(
+def test_each_flink_version_writes_expected_metadata_and_enumerator_versions(
     version: str, metadata: int, enumerators: set[int]
 ) -> None:
     dumps = [entry["expected"] for entry in ENTRIES if entry["flink"] == RELEASES[version][0]]
@@ -105,7 +105,7 @@ def operators_by_kind(entry: dict[str, Any]) -> dict[str, list[str]]:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("version", RUN_BY_TESTS)
-def test_flink_reads_states_of_manifest(version: str) -> None:
+def test_flink_reads_golden_checkpoints_as_expected_in_manifest(version: str) -> None:
     entries = entries_of(version, in_place=False)
     checkpoints = {GOLDEN / entry["path"]: operators_by_kind(entry) for entry in entries}
     assert dump_states(version, checkpoints) == [entry["expected"] for entry in entries]

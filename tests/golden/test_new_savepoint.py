@@ -40,7 +40,7 @@ def _files(directory: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=[entry["name"] for entry in ENTRIES])
-def test_savepoint_with_same_positions_differs_at_most_in_names(
+def test_rewritten_savepoint_with_same_positions_changes_only_file_names(
     entry: dict[str, Any], tmp_path: Path
 ) -> None:
     old = read_checkpoint(GOLDEN / entry["path"])
@@ -67,7 +67,10 @@ def test_savepoint_with_same_positions_differs_at_most_in_names(
 
 
 def test_each_state_handle_becomes_file_with_its_bytes(tmp_path: Path) -> None:
-    """A handle in a merged file becomes the segment, and a handle of a savepoint the whole file."""
+    """A handle of a segment becomes a file with only the segment.
+
+    A handle of a file becomes a copy of the file.
+    """
     for name in ("1.20/file-merging", "2.2/rocksdb-incremental", "1.20/retained-files"):
         (path,) = (GOLDEN / entry["path"] for entry in ENTRIES if entry["name"] == name)
         old, new = read_checkpoint(path), tmp_path / name

@@ -50,7 +50,7 @@ def test_sink_tables_match_manifest() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
-def test_sink_memory_matches_writer(name: str) -> None:
+def test_batch_numbers_remembered_by_sink_match_its_writer(name: str) -> None:
     memory = sink_memory(str(GOLDEN / name), Files())
     assert memory.last_numbers(KINDS[name]) == TABLES[name]["memory"]
     assert {one.kind for one in memory.remembered} == {KINDS[name]}
@@ -58,7 +58,7 @@ def test_sink_memory_matches_writer(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BY_SPARK)
-def test_loss_of_second_query_is_predicted_from_first_table(name: str) -> None:
+def test_records_that_sink_drops_from_second_query_are_predicted(name: str) -> None:
     entry = TABLES[name]
     second = entry["second_query"]
     warnings, refused = _asked(GOLDEN / name, None)
@@ -75,7 +75,7 @@ def test_loss_of_second_query_is_predicted_from_first_table(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(BY_SPARK) - {"files"}))
-def test_sink_writer_name_determines_refusal(name: str) -> None:
+def test_sink_is_refused_only_for_remembered_writer_name(name: str) -> None:
     assert _asked(GOLDEN / name, "another-name") == ((), None)
     if KINDS[name] in (WriterKind.HUDI, WriterKind.TXN_APP):
         (writer,) = TABLES[name]["memory"]
@@ -91,8 +91,8 @@ def _asked(sink: Path, writer: str | None) -> tuple[tuple[str, ...], str | None]
         return (), str(refused)
 
 
-def test_jobs_with_job_id_remembered_by_iceberg_trigger_warning() -> None:
-    """The manifest shows the losses of consecutive Flink jobs without state."""
+def test_iceberg_table_that_remembers_flink_jobs_triggers_warning() -> None:
+    """In the manifest, Iceberg drops all records of a new job with a remembered job ID and UID."""
     entry = TABLES["iceberg-flink"]
     lost = [job["job"] for job in entry["jobs"] if job["gained"] == 0]
     one, two, three = (f"{number:032x}" for number in (1, 2, 3))
@@ -117,7 +117,7 @@ def test_paimon_drops_no_records_of_new_job() -> None:
 
 
 @pytest.mark.parametrize("name", ["delta-stream", "iceberg-spark", "iceberg-flink", "paimon-flink"])
-def test_memory_without_effect_on_new_query_triggers_no_warning(
+def test_sink_that_remembers_only_other_writers_triggers_no_warning(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "migrate")
@@ -131,7 +131,7 @@ def test_file_sink_directory_hiding_flink_files_triggers_warning() -> None:
     assert warning.endswith(" [sink-hides-files]")
 
 
-def test_sinks_page_shows_numbers_of_tables() -> None:
+def test_sinks_page_shows_record_counts_of_manifest() -> None:
     page = (GOLDEN.parents[2] / "docs/explanation/sinks.md").read_text()
     told = [line.strip("| ").split(" | ") for line in page.splitlines() if " of " in line[-12:]]
     by_spark = {cells[0].strip("`"): cells[-1] for cells in told if len(cells) == 3}

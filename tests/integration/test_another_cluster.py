@@ -180,7 +180,7 @@ def test_to_spark_translates_positions_to_offsets_of_same_records(
 def test_partitions_with_many_records_are_fetched_in_parallel(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: One partition filled the queue, so the other partitions waited 1 s."""
+    """Regression: Records of one partition filled the queue, so each other partition waited 1 s."""
     topic, name = _new_name("orders"), _new_name("west.orders")
     values = [(f"{number}".ljust(200), NOW + number) for number in range(1000)]
     for cluster, its_name, first in ((broker, topic, []), (other, name, [("other", NOW)] * 5)):
@@ -199,7 +199,7 @@ def test_partitions_with_many_records_are_fetched_in_parallel(
     assert time.monotonic() - began < 60  # 80 s with the waits
 
 
-def test_offset_sync_finds_position_among_records_with_equal_timestamps(
+def test_mirrormaker_offset_sync_finds_position_among_equal_timestamps(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
     """All records have the same timestamp, so a search by time starts too far from the position."""
@@ -266,7 +266,7 @@ def test_lagging_mirror_is_refused_until_records_are_copied(
     assert json.loads(_to_spark(far, broker, other).stdout) == {topic: {"0": 95}}
 
 
-def test_rewound_mirror_requires_on_ambiguous_first(
+def test_mirror_that_copied_records_twice_requires_on_ambiguous_option(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
     topic = _new_name("orders")
@@ -300,13 +300,13 @@ def _values(broker: Broker, topic: str, starts: dict[str, int]) -> Counter[bytes
     )
 
 
-def test_mirror_with_other_partitioning_is_refused(
+def test_mirror_that_moves_records_to_other_partitions_is_refused(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: Both positions were "proved", but 500 records were lost and 500 duplicated.
+    """Regression: Positions were reported as proved, but 500 records were lost and 500 duplicated.
 
-    The mirror writes batches of 500 records to any partition, so the records around a position are
-    copied in order.
+    The test swaps one batch of 500 records between the two partitions. Around each position, the
+    copies are still in order.
     """
     topic = _new_name("orders")
     broker.create_topic(topic, 2)
@@ -342,9 +342,9 @@ def test_mirror_with_other_partitioning_is_refused(
 def test_target_records_written_before_mirror_finished_are_refused(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: 20 records that were written too early were never consumed.
+    """Regression: 20 records that a producer wrote too early to the target were never consumed.
 
-    Records that are produced after the mirror has finished are read.
+    Records that are produced after the mirror has finished are consumed.
     """
     topic, late = _new_name("orders"), _new_name("late")
     for name in (topic, late):
@@ -376,12 +376,12 @@ def _produce_equal(broker: Broker, topic: str, values: Sequence[str]) -> None:
     assert not producer.flush(30)
 
 
-def test_equal_records_are_reported_as_expired_or_lagging(
+def test_missing_copies_of_equal_records_are_reported_as_expired_or_lagging(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: Records were skipped, because equal records hid the missing copies.
+    """Regression: Records were skipped because equal records hid the missing copies.
 
-    Retention deleted 9 of 10 equal records, or 61 of 100 were not copied yet.
+    In the target, retention deleted 9 of 10 equal records, or 61 of 100 were not copied yet.
     """
     expired, lagging = _new_name("expired"), _new_name("lagging")
     for topic, values in (
@@ -413,12 +413,12 @@ def test_equal_records_are_reported_as_expired_or_lagging(
     assert json.loads(done.stdout or "0") == {lagging: {"0": 101}}, done.stderr
 
 
-def test_mirror_during_rewind_reports_all_future_duplicates(
+def test_duplicates_of_mirror_that_is_still_copying_again_are_lower_bound(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: `migrate` reported up to 60 duplicates, but 120 records were duplicated.
+    """Regression: ``migrate`` reported up to 60 duplicates, but 120 records were duplicated.
 
-    The mirror may stop at any time, so the existing copies are only a lower bound.
+    A mirror that went back may stop at any time, so its existing copies are only a lower bound.
     """
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
@@ -440,10 +440,10 @@ def test_mirror_during_rewind_reports_all_future_duplicates(
     assert read.total() == 100 + 120
 
 
-def test_lag_by_aborted_records_is_refused_even_after_wait(
+def test_mirror_that_lacks_aborted_records_is_refused_even_after_wait(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: After --wait, a mirror that lagged by aborted records was "at the end"."""
+    """Regression: After --wait, a mirror that lagged by aborted records was reported as "at the end"."""
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     other.create_topic(topic, 1)
@@ -475,7 +475,7 @@ def test_tombstone_not_copied_yet_is_reported_as_mirror_lag(
 ) -> None:
     """Regression: A mirror that had not copied a tombstone was reported as "at the end".
 
-    A gap in the new log can also be a transaction marker.
+    In the target log, a transaction marker is at the offset where the tombstone would be.
     """
     topic = _new_name("customers")
     for cluster in (broker, other):
@@ -501,7 +501,10 @@ def test_tombstone_not_copied_yet_is_reported_as_mirror_lag(
 def test_compare_all_proves_position_and_finds_changed_record(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """A transactional mirror has markers that the old log lacks. One changed record is detected."""
+    """A transactional mirror writes markers that the old log lacks.
+
+    A second copy has one changed record.
+    """
     topic, changed = _new_name("orders"), _new_name("changed")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, [str(n) for n in range(12_000)])
@@ -540,10 +543,10 @@ def test_compare_all_proves_position_and_finds_changed_record(
         assert wrong.code == 4 and "other partitioning" in wrong.stderr, wrong.stderr
 
 
-def test_plan_with_sampled_records_fails_verification(
+def test_verify_fails_for_plan_that_compared_only_samples(
     broker: Broker, other: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The test lowers the limit to need fewer records."""
+    """The test lowers the limit above which records are only sampled."""
     topic, name = _new_name("orders"), _new_name("west")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, [f"{n}" for n in range(7000)])
@@ -569,10 +572,13 @@ def test_plan_with_sampled_records_fails_verification(
         assert verified.code == code, verified.output
 
 
-def test_copies_of_records_that_both_logs_have_lost_fail_verification(
+def test_second_copies_of_expired_records_fail_verification(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: The plan was "proved" and "verified", but 3 records were copied again."""
+    """Regression: The plan was "proved" and "verified", although the mirror had copied 3 records twice.
+
+    Both logs have deleted these records, but the target still has the second copies.
+    """
     topic, name = _new_name("orders"), _new_name("west")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, [f"{n}" for n in range(30)])
@@ -602,7 +608,7 @@ def test_copies_of_records_that_both_logs_have_lost_fail_verification(
     assert verified.code == 5, verified.output
 
 
-def test_plan_without_matching_records_fails_verification(
+def test_verify_fails_after_mirror_has_copied_records_twice(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
     """Regression: The plan was "verified", although the mirror had copied the records twice."""
@@ -684,7 +690,7 @@ def test_wrong_topic_map_and_expired_records_are_refused(
 def test_positions_among_aborted_transactions_are_translated(
     broker: Broker, other: Broker, tmp_path: Path, isolation: str
 ) -> None:
-    """The mirror copies records of aborted transactions, or skips them."""
+    """One mirror copies the records of aborted transactions, and one mirror skips these records."""
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     producer = Producer(
@@ -723,7 +729,10 @@ def test_positions_among_aborted_transactions_are_translated(
 def test_records_of_open_transaction_are_reported_as_mirror_lag(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """The job has consumed the records. The mirror copies them after the commit."""
+    """The job has consumed the uncommitted records.
+
+    The mirror copies records only after the commit.
+    """
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, ["0", "1"])
@@ -769,7 +778,7 @@ def test_lagging_mirror_of_compacted_topic_is_refused(
 def test_positions_in_compacted_topic_map_to_next_copied_record(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Compaction removed the record at the position and records around the position."""
+    """Compaction removed the record at the position and some neighboring records."""
     topic = _new_name("customers")
     broker.create_topic(topic, 1, {"cleanup.policy": "compact"})
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
@@ -823,7 +832,7 @@ def test_group_of_target_cluster_is_committed_and_rolled_back(
 def test_saved_plan_is_refused_after_target_topic_is_recreated(
     broker: Broker, other: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The plan is saved, shown, applied, verified, and compared. A recreated topic is refused."""
+    """The test saves, shows, applies, verifies, and compares the plan, and then recreates the topic."""
     monkeypatch.chdir(tmp_path)  # the rollback file shows that the offsets were translated
     topic, name, group = _new_name("orders"), _new_name("west"), _new_name("readers")
     broker.create_topic(topic, 2)

@@ -26,7 +26,7 @@ def test_migrate_and_flink_readers_find_same_partitions() -> None:
     assert set(case["ratios"]) == {"bare", "processor"}
 
 
-def test_all_readers_read_every_partition_of_many_jobs() -> None:
+def test_all_benchmark_readers_read_every_partition_of_many_jobs() -> None:
     many = everyday("test-many", 20)
     create_missing([many])
     case = measure(many, (OURS_MANY, BYTES, BARE), 1)
@@ -34,7 +34,7 @@ def test_all_readers_read_every_partition_of_many_jobs() -> None:
     assert case["file_bytes"] == sum(file.stat().st_size for file in many.files())
 
 
-def test_reader_with_different_positions_fails_measurement() -> None:
+def test_benchmark_fails_if_readers_find_different_positions() -> None:
     job = handles("test-handles", 2, 4)
     create_missing([job])
     blind = replace(BARE, name="blind", answer=lambda _: Answer(0, 0))
@@ -42,7 +42,7 @@ def test_reader_with_different_positions_fails_measurement() -> None:
         measure(job, (OURS, blind), 1)
 
 
-def test_failing_reader_is_reported_with_its_exception(tmp_path: Path) -> None:
+def test_failing_benchmark_reader_is_reported_with_its_exception(tmp_path: Path) -> None:
     nowhere = everyday("test-nowhere", 2)
     with pytest.raises(BenchmarkError, match=r"NoSuchFileException.*test-nowhere"):
         run(BARE.command(nowhere), tmp_path / "stdout")

@@ -68,7 +68,7 @@ def test_commit_to_active_group_is_refused(
 def test_rollback_restores_previous_offset_and_removes_added_offsets(
     broker: Broker, topic: str, group: str, chk: Path, tmp_path: Path
 ) -> None:
-    """One partition had an offset, and two had none."""
+    """Before the commit, one partition had an offset, and two partitions had no offset."""
     broker.commit(group, {(topic, 0): 1})
     servers = ("-b", broker.bootstrap_servers)
     back = tmp_path / "back.json"
@@ -123,7 +123,6 @@ def _create_again(broker: Broker, topic: str) -> None:
 def test_share_group_and_streams_group_are_refused(
     broker: Broker, chk: Path, tmp_path: Path
 ) -> None:
-    """A share group and a streams group."""
     source = Path(__file__).parents[1] / "support/java/OtherGroups.java"
     jars = classpath("kafka-streams-4.1.1")
     arguments = [broker.bootstrap_servers, "a-share-group", "a-streams-group", "of-both"]

@@ -233,7 +233,7 @@ def test_rerun_finishes_killed_rollback(case: Case) -> None:
 # -- others --------------------------------------------------------------------------------------
 
 
-def test_member_joining_between_check_and_commit_exits_with_4(case: Case) -> None:
+def test_commit_exits_with_4_if_member_joins_after_check(case: Case) -> None:
     trap = case.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD)
     before = {(_TOPIC, n): 1 for n in range(3)}
     case.proxied.commit(case.group, before)
@@ -247,7 +247,7 @@ def test_member_joining_between_check_and_commit_exits_with_4(case: Case) -> Non
     assert case.committed() == before
 
 
-def test_member_that_joins_before_the_removal_is_reported(case: Case) -> None:
+def test_rollback_exits_with_5_if_member_joins_before_offsets_are_removed(case: Case) -> None:
     assert migrate(*case.commit).code == 0
     trap = case.proxy.trap(Api.OFFSET_DELETE, Fault.HOLD)
     process = _start(case.rollback)

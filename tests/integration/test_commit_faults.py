@@ -207,7 +207,7 @@ def _connections() -> set[int]:
 
 
 def test_connection_is_closed_without_garbage_collector(proxied: ProxiedBroker) -> None:
-    """Regression: A connection that was collected in a librdkafka thread aborted the process."""
+    """Regression: The garbage collector closed a connection in a librdkafka thread and aborted the process."""
     with _closed_without_garbage_collector():
         client = connection.Connection({"bootstrap.servers": proxied.bootstrap_servers})
         del client
@@ -266,8 +266,10 @@ def test_commit_succeeds_when_connection_closes_before_response(case: Case) -> N
     assert case.view().committed == case.applied()
 
 
-def test_failed_final_check_keeps_offsets_read_before(case: Case, impatient: None) -> None:
-    """The committed offsets were already read back. The final check gets no response."""
+def test_commit_is_applied_although_final_check_gets_no_response(
+    case: Case, impatient: None
+) -> None:
+    """``migrate`` read the committed offsets back before the final check."""
     # Read before: when it begins, when the rollback file is there, and when it is committed.
     trap = case.proxied.proxy.trap(Api.DESCRIBE_GROUPS, Fault.CUT, times=1000, after=3)
     outcome = case.commit()
@@ -294,7 +296,7 @@ def test_retry_does_not_overwrite_commit_of_different_client(
     assert outcome.applied is Applied.PARTLY
 
 
-def test_commit_of_two_requests_is_not_verified_if_second_loses_connection(
+def test_commit_is_unverified_if_second_of_its_requests_loses_connection(
     case: Case, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changing, "_REQUEST_BYTES", 1)  # one offset a request
@@ -313,10 +315,8 @@ def test_commit_of_two_requests_is_not_verified_if_second_loses_connection(
     case.is_as_it_was()
 
 
-def test_commit_whose_answer_never_comes_is_not_reported_as_unchanged(
-    case: Case, impatient: None
-) -> None:
-    """Regression: "nothing was changed" was printed, and the broker then executed the request."""
+def test_commit_without_response_is_not_reported_as_unchanged(case: Case, impatient: None) -> None:
+    """Regression: ``migrate`` printed "nothing was changed", and the broker then executed the request."""
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD, times=99)
     outcome = case.commit()
     assert case.view().committed == case.held
@@ -374,7 +374,7 @@ def test_concurrent_runs_report_final_offsets_and_save_original_offsets(
     case.is_as_it_was()
 
 
-def test_commit_during_writing_of_rollback_file_is_refused(
+def test_commit_is_refused_if_other_client_commits_during_rollback_file_write(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep = consumer_group.write_rollback_file
@@ -475,10 +475,10 @@ def test_run_killed_after_commit_is_reported_as_applied(
     case.is_as_it_was()
 
 
-def test_run_killed_at_any_moment_is_unchanged_or_applied(case: Case) -> None:
-    """The kills span the run from the first request until shortly after the end.
+def test_commit_killed_at_any_moment_is_reported_as_unchanged_or_applied(case: Case) -> None:
+    """The test kills runs at times from the first request until shortly after the end.
 
-    On an idle machine, the run takes some ten milliseconds.
+    On an idle machine, a run takes about ten milliseconds.
     """
     fates: list[ChangeProgress | None] = []
     wait = 0.0
@@ -533,7 +533,7 @@ def test_rollback_killed_between_commit_and_removal_can_be_resumed(case: Case, b
     assert case.fate() is ChangeProgress.APPLIED
 
 
-def test_rollback_deletes_no_group_that_existed(case: Case) -> None:
+def test_rollback_does_not_delete_group_that_had_offsets_before_commit(case: Case) -> None:
     assert case.commit().applied is Applied.ALL
     before = case.proxied.proxy.count(Api.DELETE_GROUPS)
     assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
@@ -541,7 +541,7 @@ def test_rollback_deletes_no_group_that_existed(case: Case) -> None:
     assert case.view().committed == case.held
 
 
-def test_member_that_joins_between_commit_and_removal_is_reported(
+def test_rollback_reports_member_that_joins_between_commit_and_removal(
     case: Case, pool: ThreadPoolExecutor
 ) -> None:
     """Kafka does not remove the offsets of a topic that a member of the group reads."""
@@ -566,7 +566,7 @@ def test_member_that_joins_between_commit_and_removal_is_reported(
     assert case.view().committed == case.held
 
 
-def test_removal_with_lost_response_is_read_back(case: Case) -> None:
+def test_rollback_reads_offsets_back_if_removal_gets_no_response(case: Case) -> None:
     assert case.commit().applied is Applied.ALL
     trap = case.proxied.proxy.trap(Api.OFFSET_DELETE, Fault.LOSE_ANSWER)
     assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
@@ -575,7 +575,7 @@ def test_removal_with_lost_response_is_read_back(case: Case) -> None:
 
 
 def test_rollback_continues_with_removal_after_lost_commit_response(case: Case) -> None:
-    """Regression: The rollback restored one offset, and left the rest with "timed out"."""
+    """Regression: The rollback restored one offset, and reported "timed out" for the other offsets."""
     assert case.commit().applied is Applied.ALL
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.LOSE_ANSWER)
     assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL

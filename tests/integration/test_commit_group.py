@@ -109,7 +109,7 @@ def _hold(java: JavaGroups, group: str, offsets: dict[tuple[str, int], Committed
 # -- what a snapshot says ------------------------------------------------------------------------
 
 
-def test_snapshot_of_missing_group_is_dead(broker: Broker, topic: str, group: str) -> None:
+def test_snapshot_reports_missing_group_as_dead(broker: Broker, topic: str, group: str) -> None:
     snapshot = take_snapshot(_config(broker), Question(frozenset({topic}), target_group=group))
     assert snapshot.target_group == GroupView(group, False, "Dead", "classic")
     assert snapshot.source_group is None
@@ -144,10 +144,10 @@ def test_snapshot_has_every_offset_with_metadata(
     assert snapshot.source_group == snapshot.target_group
 
 
-def test_group_created_between_two_requests_is_no_streams_group(
+def test_group_created_during_snapshot_is_not_taken_for_streams_group(
     broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first commit of a KafkaSource creates the group between the two requests."""
+    """The first commit of a KafkaSource creates the group between two requests of the snapshot."""
     ask = GroupOffsets.read
 
     def ask_once_it_is_born(client: GroupOffsets, *arguments: Any, **more: Any) -> Any:
@@ -161,7 +161,7 @@ def test_group_created_between_two_requests_is_no_streams_group(
     assert view.committed == {(topic, 0): Committed(4)}
 
 
-def test_offsets_of_open_transaction_are_awaited(
+def test_snapshot_waits_for_open_transaction_that_commits_offsets(
     broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression: `diff` reported "same" for offsets that an open transaction later replaced."""
@@ -267,7 +267,7 @@ def test_commit_saves_rollback_file_and_keeps_remaining_offsets(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_second_commit_has_nothing_to_do(
+def test_second_commit_of_same_offsets_writes_no_rollback_file(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
     _commit(broker, group, _wanted(topic, 5, 0, 10), tmp_path / "first.json")
@@ -328,7 +328,7 @@ def test_failure_of_single_partition_is_reported(
     assert bad.failure.code == "UNKNOWN_TOPIC_OR_PART"
 
 
-def test_commit_requires_new_rollback_file(
+def test_commit_refuses_existing_rollback_file(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
     taken = tmp_path / "taken.json"

@@ -178,7 +178,7 @@ def _await(done: Callable[[], object]) -> None:
         time.sleep(0.2)
 
 
-def test_first_spec_for_several_jobs_lists_them_as_choices(
+def test_generated_spec_for_several_jobs_lists_them_as_choices(
     stack: LocalStack, tmp_path: Path
 ) -> None:
     jobs = stack.flink.running()
@@ -633,7 +633,7 @@ def _check_recovered_job_is_refused(stack: LocalStack, spec: Spec) -> None:
     _await(lambda: (job := flink.job(hidden)) is not None and job.ended)
 
 
-def test_first_spec_of_single_job_names_job_and_savepoint_folder(
+def test_generated_spec_for_single_job_contains_job_and_savepoint_folder(
     stack: LocalStack, tmp_path: Path
 ) -> None:
     for name, job_id in stack.flink.running().items():

@@ -83,7 +83,7 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
 
 
 def test_dry_run_refuses_savepoint_without_evidence_of_stop(broker: Broker, tmp_path: Path) -> None:
-    """Regression: The dry run found no obstacle, and the run refused the savepoint at apply."""
+    """Regression: The dry run found no obstacle, but the run refused the savepoint in the apply step."""
     names = create_golden_topics(broker, "orders", "payments")
     fields, spec = _fields(broker, names), tmp_path / "orders.yaml"
     golden = Path(fields["flink"]["savepoint"])
@@ -111,7 +111,10 @@ def test_dry_run_refuses_savepoint_without_evidence_of_stop(broker: Broker, tmp_
 
 
 def test_dry_run_runs_rehearsal_command(broker: Broker, tmp_path: Path) -> None:
-    """The dry run shows the output of the user's command, and refuses if the command fails."""
+    """The dry run shows the output of the user's command.
+
+    If the command fails, the dry run is refused.
+    """
     names = create_golden_topics(broker, "orders", "payments")
     spec, fields = tmp_path / "orders.yaml", _fields(broker, names)
     fields["rehearse"] = "echo 40 matching keys; pwd > ran; exit $(cat code)"

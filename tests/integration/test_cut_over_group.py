@@ -148,9 +148,10 @@ def test_group_whose_consumers_started_at_other_offsets_is_not_verified(cut_over
 def test_consumers_started_at_earliest_offset_are_not_verified(
     cut_over: CutOver, epoch: int
 ) -> None:
-    """The consumers committed the planned offsets, as on an idle topic, after reading all records.
+    """The consumers read all records, but they commit only the planned offsets, as on an idle topic.
 
-    A commit without a leader epoch looks like the commit of the cut-over, so the cut-over waits.
+    A commit without a leader epoch looks like the commit of the cut-over. The cut-over then reports
+    neither a member nor a commit.
     """
     cut_over.fields["timeouts"] = {"first-batch": "3s"}
     assert cut_over.run("--until", "verify").code == 0
@@ -166,7 +167,7 @@ def test_consumers_started_at_earliest_offset_are_not_verified(
     assert "verify-again done" not in done.stderr
 
 
-def test_member_of_different_topic_is_no_proof_of_start(cut_over: CutOver) -> None:
+def test_member_that_reads_different_topic_does_not_prove_start(cut_over: CutOver) -> None:
     assert cut_over.run("--until", "verify").code == 0
     other = f"{cut_over.topic}-other"
     cut_over.broker.create_topic(other, 1)
@@ -234,12 +235,12 @@ def test_cut_over_back_after_newer_commits_refers_to_rollback_command(
     ],
     ids=["before the commit", "after the commit"],
 )
-def test_full_disk_does_not_hide_state_of_group(
+def test_cut_over_on_full_disk_reports_state_of_group(
     cut_over: CutOver, full_after: str, committed: bool, state: str, adopt: bool
 ) -> None:
-    """Regression: "the Flink job has stopped, and the target was written only partly".
+    """Regression: The cut-over reported a stopped Flink job and a partly written target.
 
-    The commit was complete, and the run had not stopped a job.
+    The commit was complete or had not started, and the run had not stopped a job.
     """
     assert cut_over.run("--until", "plan").code == 0
     planned = cut_over.planned()
@@ -264,7 +265,7 @@ def test_full_disk_does_not_hide_state_of_group(
 
 
 def test_full_disk_at_rollback_of_group_changes_nothing(cut_over: CutOver) -> None:
-    """Regression: The advice was to choose a rollback file with an option of other commands."""
+    """Regression: The error suggested --rollback-file, which is not an option of cut-over."""
     assert cut_over.run("--until", "apply").code == 0
     back = ("cut-over", cut_over.spec(), "--back", "--nothing-started", "--execute", "--yes")
     full = run_on_disk_full_after("saving current offsets to ", *back)
@@ -306,10 +307,7 @@ def _rows(cut_over: CutOver) -> list[Mapping[str, Any]]:
 
 
 def test_start_is_not_verified_if_job_may_be_restarted(cut_over: CutOver) -> None:
-    """Regression: A rerun of a finished cut-over verified the start and exited with 0.
-
-    A job that had recovered after the stop was running, or Flink did not answer.
-    """
+    """Regression: A rerun of a finished cut-over verified the start and exited with 0, although the job had recovered after the stop, or Flink did not answer."""
     with recorded_flink() as (flink, url):
         flink.listed = {flink.finished}
         job = {"savepoint": str(_SAVEPOINT), "rest": url, "job": flink.finished}
@@ -367,7 +365,7 @@ def test_members_seen_before_newer_commits_verify_start(cut_over: CutOver, proto
 
 
 def test_group_with_planned_offsets_requires_adopt(cut_over: CutOver) -> None:
-    """The job, or a move with files elsewhere, may have committed these offsets."""
+    """The job may have committed these offsets, or a move whose files are in a different directory."""
     assert cut_over.run("--until", "plan").code == 0
     cut_over.broker.commit(cut_over.group, cut_over.planned())
     refused = cut_over.run("--until", "verify")
@@ -389,9 +387,10 @@ def test_group_with_planned_offsets_requires_adopt(cut_over: CutOver) -> None:
     assert cut_over.broker.committed(cut_over.group) == ends
 
 
-def test_rollback_of_cut_over_with_assigned_consumer_requires_option_nothing_started(
+def test_cut_over_back_requires_nothing_started_if_consumer_may_be_running(
     cut_over: CutOver,
 ) -> None:
+    """A consumer that assigns its partitions is not visible until its first commit."""
     assert cut_over.run("--until", "verify").code == 0
     cut_over.more_records(20)
     # It has read, and not committed: nothing shows it.
@@ -525,7 +524,7 @@ def test_manually_seeded_query_is_adopted_with_flag(broker: Broker, tmp_path: Pa
     assert cut_over.record()["query_id"] == json.loads((query / "metadata").read_text())["id"]
 
 
-def test_dry_run_reports_later_failures_of_start_command(cut_over: CutOver) -> None:
+def test_cut_over_dry_run_reports_missing_script_and_warnings_of_plan(cut_over: CutOver) -> None:
     spec = cut_over.spec(start="spark-submit --master 'local[2]' missing.py")
     refused = migrate("cut-over", spec)
     assert refused.code == 4, refused.stderr

@@ -117,7 +117,7 @@ def _record(text: str, *, lost: int) -> CutOverRecord:
 
 
 @pytest.mark.parametrize("lost", [0, 7])
-def test_page_is_complete_escaped_and_self_contained(tmp_path: Path, lost: int) -> None:
+def test_cut_over_page_is_complete_escaped_and_self_contained(tmp_path: Path, lost: int) -> None:
     page = tmp_path / "record.html"
     page.write_text(cut_over_page(_record(_HOSTILE, lost=lost)), encoding="ascii")
     try:

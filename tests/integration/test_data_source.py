@@ -99,7 +99,9 @@ def test_data_source_and_function_return_same_rows(
 
 
 @pytest.mark.parametrize("view", list(CheckpointView))
-def test_schemas_are_typed_and_commented(read: Any, view: CheckpointView) -> None:
+def test_data_source_schemas_have_types_and_column_comments(
+    read: Any, view: CheckpointView
+) -> None:
     schema: StructType = read(GOLDEN / "2.3" / "retained", view=view.value).schema
     assert schema.names == [column.name for column in VIEWS[view]]
     assert {field.name: field.metadata["comment"] for field in schema.fields} == {
@@ -115,7 +117,9 @@ def test_schemas_are_typed_and_commented(read: Any, view: CheckpointView) -> Non
     assert types == {**types, **expected}
 
 
-def test_written_at_is_modification_time_of_metadata_file(read: Any, session: SparkSession) -> None:
+def test_written_at_column_is_modification_time_of_metadata_file(
+    read: Any, session: SparkSession
+) -> None:
     frame = read(GOLDEN / "2.3" / "retained", view="checkpoints")
     (row,) = frame.selectExpr("pointer", "unix_millis(written_at) AS at").collect()
     written = (Path(row["pointer"]) / "_metadata").stat().st_mtime_ns
@@ -135,7 +139,9 @@ def damaged(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("view", [view.value for view in CheckpointView])
-def test_unreadable_checkpoint_is_error_row(read: Any, damaged: Path, view: str) -> None:
+def test_data_source_returns_unreadable_checkpoint_as_row_with_error(
+    read: Any, damaged: Path, view: str
+) -> None:
     loop = damaged / "loop"
     loop.symlink_to(loop)
     told = rows(read(damaged, damaged / "missing", loop, view=view))
@@ -159,7 +165,7 @@ def test_failfast_mode_fails_on_unreadable_checkpoint(read: Any, damaged: Path) 
         read(damaged, mode="FAILFAST").collect()
 
 
-def test_checkpoint_deleted_after_listing_is_error_row(
+def test_data_source_returns_deleted_checkpoint_as_row_with_error(
     session: SparkSession, damaged: Path
 ) -> None:
     found = read_checkpoints(session, str(damaged))
@@ -171,7 +177,9 @@ def test_checkpoint_deleted_after_listing_is_error_row(
     assert [row["next_offset"] for row in rows(newest)] == [50, 60]
 
 
-def test_paths_accept_globs_latest_only_and_topic(read: Any, tmp_path: Path) -> None:
+def test_data_source_accepts_path_globs_and_options_latest_only_and_topic(
+    read: Any, tmp_path: Path
+) -> None:
     for team, job in (("a", "x"), ("b", "y")):
         for number in (1, 2):
             place = tmp_path / team / job / f"chk-{number}"
@@ -181,7 +189,7 @@ def test_paths_accept_globs_latest_only_and_topic(read: Any, tmp_path: Path) -> 
     assert len(rows(read(f"{tmp_path}/[ab]/*/chk-2", view="CHECKPOINTS"))) == 2
 
 
-def test_empty_directory_yields_empty_table(read: Any, tmp_path: Path) -> None:
+def test_data_source_returns_no_rows_for_empty_directory(read: Any, tmp_path: Path) -> None:
     assert rows(read(tmp_path)) == []
 
 

@@ -92,7 +92,7 @@ def test_diff_compares_checkpoint_with_group(tmp_path: Path, broker: Broker, top
     assert loaded.logs[topic][1] == LogRange(4, 10)
 
 
-def test_diff_limits_broker_side_to_topics_of_opposite_side(
+def test_diff_with_broker_compares_only_topics_of_opposite_side(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     broker.delete_records(topic, 1, before=4)
@@ -205,7 +205,7 @@ def test_csv_of_kafka_tool_is_read(tmp_path: Path, broker: Broker, topic: str, g
 # -- Spark ---------------------------------------------------------------------------------------
 
 
-def test_spark_query_is_read_at_start_and_committed_positions(
+def test_diff_reads_start_and_committed_positions_of_spark_query(
     tmp_path: Path, broker: Broker, spark: Spark
 ) -> None:
     one, two = topics = [f"{name}-{uuid.uuid4().hex[:8]}" for name in ("one", "two")]

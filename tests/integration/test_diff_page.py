@@ -108,7 +108,7 @@ def html_of(compared: Diff) -> str:
     return diff_page(compared, datetime(2025, 11, 21, tzinfo=timezone.utc))
 
 
-def test_page_filters_and_sorts_rows(tmp_path: Path, browser: Chrome) -> None:
+def test_diff_page_filters_and_sorts_rows(tmp_path: Path, browser: Chrome) -> None:
     page = Page(browser, tmp_path / "diff.html", html_of(example()))
     assert len(page.rows()) == 12
     page.filter("PAY")
@@ -141,7 +141,7 @@ def test_page_filters_and_sorts_rows(tmp_path: Path, browser: Chrome) -> None:
     assert page.console_messages() == []
 
 
-def test_page_follows_dark_color_scheme(tmp_path: Path, browser: Chrome) -> None:
+def test_diff_page_follows_dark_color_scheme(tmp_path: Path, browser: Chrome) -> None:
     page = Page(browser, tmp_path / "diff.html", html_of(example()))
     colours = "const c = getComputedStyle(document.body); return [c.backgroundColor, c.color]"
     light = page.script(colours)
@@ -153,7 +153,9 @@ def test_page_follows_dark_color_scheme(tmp_path: Path, browser: Chrome) -> None
     assert dark == ["rgb(20, 23, 28)", "rgb(231, 234, 240)"]
 
 
-def test_narrow_page_shows_that_its_table_scrolls(tmp_path: Path, browser: Chrome) -> None:
+def test_diff_page_in_narrow_window_shows_that_table_scrolls(
+    tmp_path: Path, browser: Chrome
+) -> None:
     size = browser.get_window_size()
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
@@ -177,7 +179,7 @@ def test_narrow_page_shows_that_its_table_scrolls(tmp_path: Path, browser: Chrom
     assert shade.count("gradient") == 4 and focus == 0
 
 
-def test_offsets_beyond_double_precision_are_sorted_exactly(
+def test_diff_page_sorts_offsets_beyond_double_precision_exactly(
     tmp_path: Path, browser: Chrome
 ) -> None:
     offsets = [2**63 - 1, 2**63 - 3, 2**63 - 2]
@@ -187,7 +189,7 @@ def test_offsets_beyond_double_precision_are_sorted_exactly(
     assert page.column(2) == [str(offset) for offset in sorted(offsets)]
 
 
-def test_bars_use_scale_of_their_partition(tmp_path: Path, browser: Chrome) -> None:
+def test_diff_page_scales_bars_to_log_of_each_partition(tmp_path: Path, browser: Chrome) -> None:
     left = PositionSet("left", {("t", 0): 25, ("t", 1): 5, ("t", 2): 7})
     right = PositionSet("right", {("t", 0): 75, ("t", 1): 5})
     logs = {"t": {0: LogRange(0, 100), 1: LogRange(10, 20)}}
@@ -222,7 +224,7 @@ def hostile_names(address: str) -> list[str]:
     ]
 
 
-def test_hostile_names_are_shown_as_text(
+def test_diff_page_shows_names_with_markup_as_text(
     tmp_path: Path, browser: Chrome, listener: tuple[str, list[str]]
 ) -> None:
     address, asked = listener
@@ -254,7 +256,7 @@ def test_hostile_names_are_shown_as_text(
     assert asked == []
 
 
-def test_content_security_policy_blocks_injected_elements(
+def test_content_security_policy_of_diff_page_blocks_injected_elements(
     tmp_path: Path, browser: Chrome, listener: tuple[str, list[str]]
 ) -> None:
     address, asked = listener
@@ -277,7 +279,7 @@ def test_content_security_policy_blocks_injected_elements(
     assert {"/img", "/js", "/css", "/frame"} <= set(asked)
 
 
-def test_page_handles_thousands_of_partitions(tmp_path: Path, browser: Chrome) -> None:
+def test_diff_page_handles_thousands_of_partitions(tmp_path: Path, browser: Chrome) -> None:
     places = [(f"topic-{number % 50}", number // 50) for number in range(5000)]
     left = PositionSet("left", {place: 1000 + n for n, place in enumerate(places)})
     right = PositionSet("right", {place: 1000 + n + n % 3 for n, place in enumerate(places)})

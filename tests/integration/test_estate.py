@@ -196,7 +196,9 @@ def test_every_position_matches_flinks_own_classes(estate: ManyJobs, scanned: Pa
     assert sum(map(Counter.total, found.values())) > 5 * CHECKPOINTS
 
 
-def test_each_checkpoint_has_single_row_in_each_table(estate: ManyJobs, scanned: Path) -> None:
+def test_each_scanned_checkpoint_has_single_row_in_each_table(
+    estate: ManyJobs, scanned: Path
+) -> None:
     rows = _rows(scanned, "checkpoints", "job_id", "checkpoint_id", "positions", "movable")
     by_pointer = {row["pointer"]: row for row in rows}
     assert len(by_pointer) == len(rows)
@@ -223,7 +225,7 @@ def _other_positions(expected: Expected) -> tuple[ExpectedPosition, ...]:
     return (first._replace(next_offset=(first.next_offset or 0) + 1), *rest)
 
 
-def test_single_wrong_position_fails_comparison(estate: ManyJobs, scanned: Path) -> None:
+def test_estate_comparison_fails_for_single_wrong_position(estate: ManyJobs, scanned: Path) -> None:
     path, expected = next(
         (path, one) for path, one in reversed(estate.of(Condition.WHOLE).items()) if one.positions
     )

@@ -124,7 +124,9 @@ def _await(done: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-def test_group_is_at_committed_batch_after_kill_at_any_moment(case: Case, spark: Spark) -> None:
+def test_follow_killed_at_any_moment_leaves_group_at_committed_batch(
+    case: Case, spark: Spark
+) -> None:
     at_random = random.Random(_SEED)
     empty = case.follow()
     assert (empty.code, case.held) == (0, {})
@@ -149,7 +151,7 @@ def test_group_is_at_committed_batch_after_kill_at_any_moment(case: Case, spark:
             assert case.held == case.after(newest)
 
 
-def test_uncommitted_batch_is_not_followed(case: Case, spark: Spark) -> None:
+def test_follow_commits_no_offsets_of_uncommitted_batch(case: Case, spark: Spark) -> None:
     with case.running(spark) as query:
         inside = CommitToGroup(case.query, f"{case.group}-inside", case.broker.bootstrap_servers)
         spark.session.streams.addListener(inside)
@@ -188,7 +190,7 @@ def test_uncommitted_batch_is_not_followed(case: Case, spark: Spark) -> None:
             spark.session.streams.removeListener(inside)
 
 
-def test_group_ahead_of_query_is_refused_and_metrics_are_exported(
+def test_follow_refuses_group_ahead_of_query_and_exports_metrics(
     case: Case, spark: Spark, tmp_path: Path
 ) -> None:
     metrics = tmp_path / "follow.prom"
@@ -260,10 +262,7 @@ def test_deleted_topic_is_reported_and_remaining_topics_are_followed(
 def test_emptied_location_is_reported_and_metrics_stay_unchanged(
     case: Case, spark: Spark, tmp_path: Path
 ) -> None:
-    """Regression: A missing mount was reported as a query without a committed batch.
-
-    The metrics file was updated, too.
-    """
+    """Regression: A missing mount was reported as a query without a committed batch, and the metrics file was overwritten."""
     case.produce()
     with case.running(spark):
         _await(case.read_all)

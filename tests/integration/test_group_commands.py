@@ -74,7 +74,7 @@ def test_dry_run_shows_all_changes_and_commits_nothing(
 def test_rollback_file_on_full_disk_prevents_commit(
     broker: Broker, topic: str, group: str, chk: Path, tmp_path: Path
 ) -> None:
-    """A file size limit of 0 bytes fails at the same call as a full disk."""
+    """With a file size limit of 0 bytes, the same call fails as on a full disk."""
     broker.commit(group, {(topic, 0): 1})
     done = subprocess.run(
         [
@@ -114,10 +114,10 @@ def test_sink_option_warns_of_records_dropped_by_iceberg(
     assert (refused.code, refused.stdout) == (4, "")
 
 
-def test_commit_group_warns_of_sinks_with_memory(
+def test_commit_group_warns_of_sinks_that_remember_writers(
     broker: Broker, topic: str, group: str, tmp_path: Path
 ) -> None:
-    """The warning does not apply to a move to Spark."""
+    """A move to Spark does not trigger the warning."""
     committer = operator_with_states(
         {COMMITTER_STATE: [b"\0\0\0\2\0\0\0\3abc"]}, operator_id=bytes(16)
     )
@@ -129,7 +129,7 @@ def test_commit_group_warns_of_sinks_with_memory(
     assert told not in migrate("to-spark", chk, *servers).stderr
 
 
-def test_diff_of_two_empty_groups_reports_difference(broker: Broker, group: str) -> None:
+def test_diff_of_missing_group_reports_difference(broker: Broker, group: str) -> None:
     """Regression: For a misspelled group, --exit-code returned 0, which means no lag."""
     for right in ("broker:latest", f"group:{group}-2"):
         compare = ("diff", f"group:{group}", right, "-b", broker.bootstrap_servers)
@@ -344,7 +344,7 @@ def test_saved_spark_plan_is_refused_after_topic_changes(
 def test_positions_older_than_topic_trigger_warning(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
-    """The position is in range of the recreated topic, but all records before it are newer."""
+    """The position is in the range of the recreated topic, but the checkpoint is older than all records before the position."""
     chk = write_source(tmp_path / "old" / "chk-7", {0: splits(topic, [8, 8, 8])})
     os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))  # long before these records
     result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
@@ -530,7 +530,7 @@ def test_verify_reads_start_of_seeded_query(tmp_path: Path, chk: Path) -> None:
     "flags",
     [("--source", "topic:x"), ("--topic-map", "a=b"), ("--partitions", "a:0"), ("--gone", "skip")],
 )
-def test_plan_rejects_flags_for_making_plans(
+def test_saved_plan_rejects_options_that_only_create_plans(
     tmp_path: Path, broker: Broker, group: str, chk: Path, flags: tuple[str, ...]
 ) -> None:
     plan = tmp_path / "plan.json"
@@ -577,7 +577,7 @@ def test_records_deleted_during_confirmation_are_detected(
     assert not (tmp_path / "back.json").exists()
 
 
-def test_timestamp_for_unresolved_positions_keeps_recreated_warning(
+def test_recreated_topic_warning_is_kept_with_timestamp_for_unresolved_positions(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     chk = write_source(tmp_path / "old" / "chk-7", {0: splits(topic, [8, 8, LATEST])})

@@ -17,7 +17,7 @@ _CLASSES = {
 }
 
 
-def test_state_names_are_constants_of_flinks_operators() -> None:
+def test_state_names_of_waiting_records_occur_in_flinks_operator_classes() -> None:
     (jar,) = (path for path in classpath("flink-2.2-table") if "flink-table-runtime" in path.name)
     assert _CLASSES.keys() == STATE_NAMES
     with zipfile.ZipFile(jar) as classes:

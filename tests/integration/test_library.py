@@ -88,10 +88,10 @@ def test_to_spark_call_resolves_positions_on_broker(
         )
 
 
-def test_active_group_is_refusal_of_dry_run_and_error_of_execute(
+def test_library_dry_run_lists_active_group_and_execute_raises_error(
     broker: Broker, topic: str, group: str, tmp_path: Path
 ) -> None:
-    """A dry run lists the refusal. Execution raises an error and writes nothing."""
+    """``execute`` writes no rollback file."""
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4, 5])})
     servers = broker.bootstrap_servers
     with member(broker, group, topic):

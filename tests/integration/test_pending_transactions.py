@@ -157,7 +157,9 @@ def test_rewritten_savepoint_with_aborted_transaction_is_refused(story: Story) -
     assert any("the restored job commits this output" in line for line in told)
 
 
-def test_completed_stop_moves_without_transaction_warning(story: Story) -> None:
+def test_savepoint_with_committed_transactions_triggers_no_transaction_warning(
+    story: Story,
+) -> None:
     for command in (("to-spark",), ("commit-group", "--group", "next")):
         result = migrate(*command, story.stopped, "-b", story.servers)
         assert result.code == 0, result.stderr
@@ -165,7 +167,7 @@ def test_completed_stop_moves_without_transaction_warning(story: Story) -> None:
         assert not [line for line in _lines(result, "warning: ") if "transaction" in line]
 
 
-def test_pending_transactions_without_brokers_are_in_doubt(story: Story) -> None:
+def test_outcome_of_pending_transactions_is_unknown_without_broker(story: Story) -> None:
     moved = migrate("to-spark", story.stopped)
     inspected = migrate("inspect", story.stopped, "--format", "json")
     found = [

@@ -29,7 +29,7 @@ _CANONICAL = [entry for entry in READ if entry["name"].endswith("/canonical")]
 
 
 @pytest.mark.parametrize("entry", _CANONICAL, ids=lambda entry: str(entry["name"]))
-def test_batches_match_state_restored_by_flink(entry: dict[str, Any]) -> None:
+def test_arrow_batches_match_state_restored_by_flink(entry: dict[str, Any]) -> None:
     expected = expected_states(entry)
     readable = [
         state for state in read_keyed_states(STATE / entry["path"]).states if state.readable
@@ -57,8 +57,11 @@ def test_batches_match_state_restored_by_flink(entry: dict[str, Any]) -> None:
     [entry for entry in READ if entry["name"].startswith("2.2/")],
     ids=lambda entry: str(entry["name"]),
 )
-def test_pickled_shares_contain_whole_state(entry: dict[str, Any]) -> None:
-    """The state is divided as finely as possible, pickled, and read like on Spark's executors."""
+def test_state_read_from_pickled_parts_is_complete(entry: dict[str, Any]) -> None:
+    """The state is divided into its smallest parts.
+
+    They are pickled and read as on Spark's executors.
+    """
     found = read_keyed_states(STATE / entry["path"], Files())
     for state in found.states:
         wanted = expected_states(entry)[state.operator_id, state.name]
@@ -89,9 +92,9 @@ _NANOS = re.compile(r"T[\d:]{8}\.\d{6}(?!000)\d{3}(Z|$)")
 def test_keys_with_nanoseconds_are_refused(
     name: str, reader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: Truncation to microseconds silently merged 129 keys into 46.
+    """Regression: Keys were truncated to microseconds, so 129 keys silently became 46.
 
-    Only values are truncated.
+    Only values may be truncated.
     """
     if reader == "plain":
         monkeypatch.setattr("migrate.extensions.keyed_state.arrow.find_spec", lambda _: None)

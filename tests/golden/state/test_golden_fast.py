@@ -28,7 +28,7 @@ _KNOWN = {
 
 
 @pytest.mark.parametrize("entry", READ, ids=lambda entry: str(entry["name"]))
-def test_kernel_and_plain_reader_agree(entry: dict[str, Any]) -> None:
+def test_compiled_kernel_and_plain_python_reader_return_same_rows(entry: dict[str, Any]) -> None:
     job, form = entry["name"].split("/")[1:]
     known = set()
     for state in read_keyed_states(STATE / entry["path"], Files()).states:

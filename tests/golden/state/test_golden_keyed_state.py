@@ -87,10 +87,10 @@ def test_changelog_state_is_refused_with_reason(entry: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["1.20/rocksdb-rescaled-up", "2.2/file-merging"])
-def test_state_without_the_file_of_one_subtask_is_never_read_in_part(
+def test_keyed_state_with_missing_subtask_file_is_not_partly_read(
     name: str, tmp_path: Path
 ) -> None:
-    """Regression: the entries of the other subtasks were read as the whole state."""
+    """Regression: The entries of the other subtasks were returned as the whole state."""
     (metadata,) = (STATE / name / "canonical").rglob("_metadata")
     operators = json.loads((STATE / name / "expected.json").read_text())
     expected = {

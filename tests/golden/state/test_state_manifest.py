@@ -19,7 +19,7 @@ ENTRIES: list[dict[str, Any]] = json.loads(MANIFEST.read_text())["snapshots"]
 _MOST_BYTES = 5_500_000
 
 
-def test_every_job_exists_for_each_flink_version() -> None:
+def test_manifest_lists_state_of_every_job_and_flink_version() -> None:
     wanted = {f"{version}/{job.name}/expected.json" for job in JOBS for version in job.versions}
     assert {entry["expected"] for entry in ENTRIES} == wanted
 
@@ -59,7 +59,7 @@ def heap_backend_reads(entry: dict[str, Any]) -> bool:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("version", RUN_BY_TESTS)
-def test_flink_restores_states_of_manifest(version: str) -> None:
+def test_flink_restores_states_as_expected_in_manifest(version: str) -> None:
     entries = [entry for entry in ENTRIES if entry["name"].startswith(f"{version}/")]
     entries = [entry for entry in entries if heap_backend_reads(entry)]
     assert entries

@@ -135,7 +135,7 @@ _MOST_CUTS = 12
 def test_value_truncated_at_any_byte_is_reported_as_truncated(
     written: list[dict[str, Any]],
 ) -> None:
-    """The heap backend's form has no bytes after the value."""
+    """The state has the heap layout, so no bytes follow the value."""
     for one in written:
         snapshot, value = bytes.fromhex(one["snapshot"]), bytes.fromhex(one["value"])
         for end in range(0, len(value), 1 + len(value) // _MOST_CUTS):
