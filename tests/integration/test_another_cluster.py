@@ -443,7 +443,7 @@ def test_duplicates_of_mirror_that_is_still_copying_again_are_lower_bound(
 def test_mirror_that_lacks_aborted_records_is_refused_even_after_wait(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: After --wait, a mirror that lagged by aborted records was reported as "at the end"."""
+    """Regression: After --wait, a mirror without the aborted records was "at the end"."""
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     other.create_topic(topic, 1)
@@ -575,9 +575,10 @@ def test_verify_fails_for_plan_that_compared_only_samples(
 def test_second_copies_of_expired_records_fail_verification(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: The plan was "proved" and "verified", although the mirror had copied 3 records twice.
+    """Regression: The plan was "verified", although the mirror had copied 3 records twice.
 
-    Both logs have deleted these records, but the target still has the second copies.
+    Both logs have deleted these records, but the target still has the second copies. The plan was
+    also reported as "proved".
     """
     topic, name = _new_name("orders"), _new_name("west")
     broker.create_topic(topic, 1)
@@ -832,7 +833,7 @@ def test_group_of_target_cluster_is_committed_and_rolled_back(
 def test_saved_plan_is_refused_after_target_topic_is_recreated(
     broker: Broker, other: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The test saves, shows, applies, verifies, and compares the plan, and then recreates the topic."""
+    """The test saves, shows, applies, and verifies the plan. It then recreates the topic."""
     monkeypatch.chdir(tmp_path)  # the rollback file shows that the offsets were translated
     topic, name, group = _new_name("orders"), _new_name("west"), _new_name("readers")
     broker.create_topic(topic, 2)

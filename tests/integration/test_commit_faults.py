@@ -207,7 +207,10 @@ def _connections() -> set[int]:
 
 
 def test_connection_is_closed_without_garbage_collector(proxied: ProxiedBroker) -> None:
-    """Regression: The garbage collector closed a connection in a librdkafka thread and aborted the process."""
+    """Regression: The garbage collector closed a connection in a librdkafka thread.
+
+    The process then aborted.
+    """
     with _closed_without_garbage_collector():
         client = connection.Connection({"bootstrap.servers": proxied.bootstrap_servers})
         del client
@@ -316,7 +319,7 @@ def test_commit_is_unverified_if_second_of_its_requests_loses_connection(
 
 
 def test_commit_without_response_is_not_reported_as_unchanged(case: Case, impatient: None) -> None:
-    """Regression: ``migrate`` printed "nothing was changed", and the broker then executed the request."""
+    """Regression: The broker executed the request after ``migrate`` had reported no change."""
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD, times=99)
     outcome = case.commit()
     assert case.view().committed == case.held
@@ -575,7 +578,7 @@ def test_rollback_reads_offsets_back_if_removal_gets_no_response(case: Case) -> 
 
 
 def test_rollback_continues_with_removal_after_lost_commit_response(case: Case) -> None:
-    """Regression: The rollback restored one offset, and reported "timed out" for the other offsets."""
+    """Regression: The rollback restored one offset and failed with "timed out" for the rest."""
     assert case.commit().applied is Applied.ALL
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.LOSE_ANSWER)
     assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL

@@ -83,7 +83,7 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
 
 
 def test_dry_run_refuses_savepoint_without_evidence_of_stop(broker: Broker, tmp_path: Path) -> None:
-    """Regression: The dry run found no obstacle, but the run refused the savepoint in the apply step."""
+    """Regression: The dry run found no obstacle, but the run refused the savepoint at "apply"."""
     names = create_golden_topics(broker, "orders", "payments")
     fields, spec = _fields(broker, names), tmp_path / "orders.yaml"
     golden = Path(fields["flink"]["savepoint"])

@@ -148,7 +148,7 @@ def test_group_whose_consumers_started_at_other_offsets_is_not_verified(cut_over
 def test_consumers_started_at_earliest_offset_are_not_verified(
     cut_over: CutOver, epoch: int
 ) -> None:
-    """The consumers read all records, but they commit only the planned offsets, as on an idle topic.
+    """The consumers read all records, but commit only the planned offsets, as on an idle topic.
 
     A commit without a leader epoch looks like the commit of the cut-over. The cut-over then reports
     neither a member nor a commit.
@@ -307,7 +307,10 @@ def _rows(cut_over: CutOver) -> list[Mapping[str, Any]]:
 
 
 def test_start_is_not_verified_if_job_may_be_restarted(cut_over: CutOver) -> None:
-    """Regression: A rerun of a finished cut-over verified the start and exited with 0, although the job had recovered after the stop, or Flink did not answer."""
+    """Regression: A rerun of a finished cut-over verified the start and exited with 0.
+
+    It did so although the job had recovered after the stop, or Flink did not answer.
+    """
     with recorded_flink() as (flink, url):
         flink.listed = {flink.finished}
         job = {"savepoint": str(_SAVEPOINT), "rest": url, "job": flink.finished}
@@ -365,7 +368,7 @@ def test_members_seen_before_newer_commits_verify_start(cut_over: CutOver, proto
 
 
 def test_group_with_planned_offsets_requires_adopt(cut_over: CutOver) -> None:
-    """The job may have committed these offsets, or a move whose files are in a different directory."""
+    """The job, or a move whose files are elsewhere, may have committed these offsets."""
     assert cut_over.run("--until", "plan").code == 0
     cut_over.broker.commit(cut_over.group, cut_over.planned())
     refused = cut_over.run("--until", "verify")

@@ -262,7 +262,10 @@ def test_deleted_topic_is_reported_and_remaining_topics_are_followed(
 def test_emptied_location_is_reported_and_metrics_stay_unchanged(
     case: Case, spark: Spark, tmp_path: Path
 ) -> None:
-    """Regression: A missing mount was reported as a query without a committed batch, and the metrics file was overwritten."""
+    """Regression: A missing mount was reported as a query without a committed batch.
+
+    The metrics file was also overwritten.
+    """
     case.produce()
     with case.running(spark):
         _await(case.read_all)

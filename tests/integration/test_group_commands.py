@@ -344,7 +344,10 @@ def test_saved_spark_plan_is_refused_after_topic_changes(
 def test_positions_older_than_topic_trigger_warning(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
-    """The position is in the range of the recreated topic, but the checkpoint is older than all records before the position."""
+    """The position is in the range of the recreated topic.
+
+    However, the checkpoint is older than all records before the position.
+    """
     chk = write_source(tmp_path / "old" / "chk-7", {0: splits(topic, [8, 8, 8])})
     os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))  # long before these records
     result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)

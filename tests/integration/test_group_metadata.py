@@ -134,7 +134,10 @@ def test_leader_epoch_of_recreated_topic_fails_verify_and_is_replaced(
 def test_commit_warns_of_discarded_metadata(
     broker: Broker, java: JavaGroups, topic: str, group: str, chk: Path, tmp_path: Path
 ) -> None:
-    """Partition 1 already has its new offset, but its metadata may list records processed after the offset."""
+    """Partition 1 already has its new offset.
+
+    Its metadata may list records processed after this offset.
+    """
     java.commit(
         group, {(topic, 0): (1, None, b"bDUAAAAAAA=="), (topic, 1): (4, None, b"bDUAAAAAAA==")}
     )

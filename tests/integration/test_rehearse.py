@@ -200,8 +200,8 @@ def test_rehearsal_confirms_deduplicated_ids(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_missing_watermark_keeps_expiry_warning(scene: Scene) -> None:
-    """Regression: The warnings about expired entries were omitted."""
+def test_rehearsal_reports_both_watermark_warning_and_expiry_warning(scene: Scene) -> None:
+    """Regression: With a warning about the watermark, the expiry warnings were omitted."""
     result = run(scene, unseen, seen, watermark_ms=START)
     codes = [warning.rpartition("[")[2] for warning in result.warnings]
     assert codes == ["watermark]", "expiry-ends]"], result.warnings
@@ -209,8 +209,8 @@ def test_missing_watermark_keeps_expiry_warning(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_dropped_id_is_reported_as_missing(scene: Scene) -> None:
-    """A filter drops an ID before the deduplication. The report shows the ID's record."""
+def test_rehearsal_reports_id_dropped_by_filter_as_missing(scene: Scene) -> None:
+    """A filter drops the ID before the deduplication. The report lists the record with this ID."""
     result = run(scene, lambda events: unseen(events.where("id <> 'late-0'")), seen)
     (row,) = result.wrong.collect()
     assert (row["key"]["id"], row["flink"]["seen"], row["spark"]) == ("late-0", True, None)
@@ -219,8 +219,8 @@ def test_dropped_id_is_reported_as_missing(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_expired_ids_are_not_compared(scene: Scene) -> None:
-    """The TTL is shorter than the job's TTL, so some IDs expire between the snapshots."""
+def test_rehearsal_does_not_compare_expired_ids(scene: Scene) -> None:
+    """The test sets a TTL below the job's TTL, so some IDs expire between the checkpoints."""
     earlier, later = map(str, (scene.job.earlier, scene.job.later))
     accesses = {
         path: [row["last_access"] for row in _state(path, "seen", "seen").collect()]
@@ -281,7 +281,7 @@ WEEK_MS = 7 * 86_400_000
 @once
 @pytest.mark.usefixtures("session")
 def test_key_cleared_by_job_is_not_reported_as_expired(scene: Scene) -> None:
-    """Regression: A key that the job had cleared was reported as expired (TTL of a week)."""
+    """Regression: A key that the job had cleared was reported as expired. The TTL is a week."""
 
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
         state = _state(checkpoint, "open", "open")
@@ -452,7 +452,7 @@ def test_rehearsal_confirms_windows(scene: Scene, kind: str) -> None:
 def test_windows_kept_by_output_mode_complete_are_not_compared(
     scene: Scene, delay: str | None
 ) -> None:
-    """In this mode Spark never removes a window. Windows fired by Flink are not compared."""
+    """In this mode, Spark keeps every window. Windows that Flink has fired are not compared."""
     watermark_ms = watermark_of(scene, "window") if delay else None
     options = {"output_mode": "complete", "watermark_ms": watermark_ms}
     result = run(scene, windows_of("window", delay), rows_of("window"), **options)
@@ -521,7 +521,7 @@ def _amount_rows(checkpoint: str) -> list[StateRows | DataFrame]:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_rehearsal_detects_counted_nulls(scene: Scene) -> None:
+def test_rehearsal_detects_query_that_counts_nulls(scene: Scene) -> None:
     result = run(scene, _count_null, _amount_rows, output_mode="update")
     nulls = scene.offsets(lambda name, amount, *_: amount is None)
     assert wrong_keys(result) == {scene.records[place][0] for place in nulls}
@@ -534,7 +534,7 @@ def test_rehearsal_detects_counted_nulls(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_rehearsal_detects_missing_filter(scene: Scene) -> None:
+def test_rehearsal_detects_filter_missing_in_query(scene: Scene) -> None:
     def query(events: DataFrame) -> DataFrame:
         return events.groupBy("name").agg(F.count("*"), F.count("amount"), F.sum("amount"))
 
@@ -552,8 +552,8 @@ def test_rehearsal_detects_missing_filter(scene: Scene) -> None:
 def test_rehearsal_detects_changed_case_of_strings(scene: Scene, where: str) -> None:
     """Either the query or the parser of the Kafka records changes the case.
 
-    In the query, the keys differ from the start. In the parser, they differ from the first new
-    record.
+    If the query does, the keys differ from the start. If the parser does, the keys differ from the
+    first new record.
     """
 
     def lower(events: DataFrame) -> DataFrame:
@@ -678,7 +678,7 @@ def test_records_are_shown_only_with_topic_partition_and_offset_columns(scene: S
 @once
 @pytest.mark.usefixtures("session")
 def test_unchanged_state_leaves_rehearsal_undetermined(scene: Scene) -> None:
-    """Regression: Any query was reported as correct if all IDs had been seen before."""
+    """Regression: Any query was reported as correct if the job had seen no new IDs."""
     first = "id IN ('id-0', 'id-1')"
 
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
@@ -697,8 +697,8 @@ def test_unchanged_state_leaves_rehearsal_undetermined(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_entries_without_rows_are_not_compared(scene: Scene) -> None:
-    """Regression: Rows for a part of the state were reported as 100% of the state."""
+def test_rehearsal_reports_state_entries_without_rows_as_not_compared(scene: Scene) -> None:
+    """Regression: The rows covered only part of the state, but the report stated 100%."""
 
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
         state = _state(checkpoint, "totals", "total").where("key LIKE 'Ann%'")
@@ -719,7 +719,7 @@ def test_entries_without_rows_are_not_compared(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_record_kept_for_each_key_is_reported_as_not_compared(scene: Scene) -> None:
+def test_rehearsal_reports_record_kept_by_deduplication_as_not_compared(scene: Scene) -> None:
     """Regression: A query that keeps the first record seemed to match a job that keeps the last."""
 
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
@@ -742,7 +742,7 @@ def refunds(events: DataFrame) -> DataFrame:
 
 
 @once
-def test_output_of_stateless_query_is_compared(scene: Scene, session: SparkSession) -> None:
+def test_rehearsal_compares_output_of_stateless_query(scene: Scene, session: SparkSession) -> None:
     written = [
         (record[0], record[1], scene.topic, *place)
         for place, record in scene.records.items()
@@ -767,8 +767,8 @@ def test_output_of_stateless_query_is_compared(scene: Scene, session: SparkSessi
 
 
 @once
-def test_output_of_fired_windows_is_compared(scene: Scene, session: SparkSession) -> None:
-    """Compare the windows that Flink fired between the checkpoints with the output of its sink."""
+def test_rehearsal_compares_output_of_fired_windows(scene: Scene, session: SparkSession) -> None:
+    """Spark's output is compared with the windows that Flink's sink wrote between checkpoints."""
     pending = rows_of("window")(str(scene.job.later))[0]
     watermark_ms = watermark_of(scene, "window")
     assert isinstance(pending, StateRows) and pending.first_end is not None
@@ -830,7 +830,7 @@ def test_output_of_fired_windows_is_compared(scene: Scene, session: SparkSession
 @once
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize("kind", ["window", "hop"])
-def test_rehearsal_detects_too_short_delay(scene: Scene, kind: str) -> None:
+def test_rehearsal_detects_too_short_watermark_delay(scene: Scene, kind: str) -> None:
     """Regression: A delay of 0 was not detected. The job accepts records up to 2 seconds late."""
     watermark_ms = watermark_of(scene, kind)
     step = {"window": WINDOW_MS, "hop": 5_000}[kind]
@@ -858,8 +858,8 @@ def test_rehearsal_detects_too_short_delay(scene: Scene, kind: str) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_rows_of_different_checkpoint_are_refused(scene: Scene) -> None:
-    """The function ignores its argument."""
+def test_rehearsal_refuses_rows_of_different_checkpoint(scene: Scene) -> None:
+    """The user's function ignores its argument and always reads the earlier checkpoint."""
     earlier = str(scene.job.earlier)
     with pytest.raises(migrate.Refused) as error:
         run(scene, totals, lambda _: total_rows(earlier), output_mode="update")
@@ -868,7 +868,7 @@ def test_rows_of_different_checkpoint_are_refused(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_checkpoints_in_reverse_order_are_refused(scene: Scene) -> None:
+def test_rehearsal_refuses_checkpoints_in_reverse_order(scene: Scene) -> None:
     with pytest.raises(migrate.Refused) as error:
         run(scene, totals, total_rows, earlier=scene.job.later, later=scene.job.earlier)
     assert set(error.value.codes) == {"checkpoints-reversed", "position-rewound"}
@@ -876,7 +876,7 @@ def test_checkpoints_in_reverse_order_are_refused(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_unspecified_ttl_is_refused(scene: Scene) -> None:
+def test_rehearsal_refuses_state_with_unspecified_ttl(scene: Scene) -> None:
     def rows(checkpoint: str) -> list[StateRows | DataFrame]:
         state = _state(checkpoint, "seen", "seen")
         return [seen_rows(state, EVENT, keys={"id": "key"})]
@@ -926,10 +926,10 @@ def _in_one_batch(batches: list[DataFrame]) -> list[DataFrame]:
 
 
 @pytest.mark.parametrize("kind", ["totals", "ids", "window", "hop", "session"])
-def test_number_of_batches_does_not_change_final_state(
+def test_number_of_spark_batches_does_not_change_final_state(
     session: SparkSession, tmp_path: Path, kind: str
 ) -> None:
-    """Without late records, the output of windows does not change either."""
+    """Without late records, the output of windows is also the same."""
     batches = _batches(session)
     query = {"totals": totals, "ids": unseen}.get(kind) or windows_of(kind)
     mode = "update" if kind == "totals" else "append"
@@ -941,10 +941,13 @@ def test_number_of_batches_does_not_change_final_state(
         assert single[1] == several[1] and (single[1] or kind == "session")
 
 
-def test_late_record_counts_in_single_batch_but_not_in_several(
+def test_late_record_counts_in_one_spark_batch_but_not_in_several_batches(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """For a tumbling window, the batches change only the output. For a session, also the state."""
+    """For tumbling windows, the number of batches changes only the output.
+
+    For session windows, it also changes the state.
+    """
     batches = _batches(session, ("a", -2))
     for kind, state_is_same in (("window", True), ("session", False)):
         query = windows_of(kind)
@@ -998,7 +1001,7 @@ def between(
     )
 
 
-def test_records_beyond_later_checkpoint_are_not_read(
+def test_rehearsal_does_not_read_records_after_later_checkpoint(
     broker: Broker, numbers: str, tmp_path: Path
 ) -> None:
     result = between(broker, numbers, tmp_path, [1], [4])
@@ -1006,7 +1009,7 @@ def test_records_beyond_later_checkpoint_are_not_read(
     assert result.warnings == ()
 
 
-def test_all_records_are_counted_if_stream_function_reads_first_record(
+def test_rehearsal_counts_all_records_if_stream_function_reads_first_record(
     broker: Broker, numbers: str, tmp_path: Path
 ) -> None:
     def stream(kafka: DataFrame) -> DataFrame:
@@ -1038,10 +1041,10 @@ def test_transaction_markers_are_reported_as_offset_gaps(
     assert warning.endswith("[offset-gaps]")
 
 
-def test_new_partition_is_read_from_log_start_offset(
+def test_rehearsal_reads_new_partition_from_log_start_offset(
     broker: Broker, numbers: str, tmp_path: Path
 ) -> None:
-    """The warning states no number of deleted records."""
+    """If the start of the partition was deleted, a warning reports the log start offset."""
     broker.produce(numbers, 1, ["4", "5"])
     result = between(broker, numbers, tmp_path / "whole", [1], [4, 2])
     assert (result.records, result.warnings) == (5, ())
@@ -1051,7 +1054,9 @@ def test_new_partition_is_read_from_log_start_offset(
     assert [warning[-11:] for warning in result.warnings] == ["[log-start]"]
 
 
-def test_deleted_records_are_refused(broker: Broker, numbers: str, tmp_path: Path) -> None:
+def test_rehearsal_is_refused_if_records_were_deleted(
+    broker: Broker, numbers: str, tmp_path: Path
+) -> None:
     broker.delete_records(numbers, 0, 3)
     with refused("records-deleted"):
         between(broker, numbers, tmp_path, [1], [4])

@@ -124,7 +124,7 @@ def test_offset_outside_current_log_is_restored_only_with_force(
     assert case.committed() == case.at(_THEN)
 
 
-def test_offset_beyond_end_is_refused_without_topic_ids(case: Case) -> None:
+def test_rollback_refuses_offset_beyond_log_end_without_topic_ids(case: Case) -> None:
     """Brokers before 2.8 have no topic IDs. The log range still reveals the recreated topic."""
     _recreate_smaller(case)
     file = rollback_file.read(case.path)
@@ -168,7 +168,7 @@ def test_offset_in_range_is_restored_without_force(case: Case) -> None:
     assert case.committed() == case.at(_THEN)
 
 
-def test_offset_expired_after_preview_is_refused(case: Case) -> None:
+def test_rollback_refuses_offset_that_expired_after_preview(case: Case) -> None:
     seen = undo.read_preview(case.config, rollback_file.read(case.path))
     assert seen.unless_forced == ()
     _expire(case)

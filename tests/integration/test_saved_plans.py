@@ -51,10 +51,13 @@ def _apply(broker: Broker, path: Path) -> Result:
     return migrate("to-spark", "--plan", path, "-b", broker.bootstrap_servers)
 
 
-def test_fleet_omits_plan_for_job_with_recreated_topic(
+def test_scan_saves_no_plan_for_job_with_recreated_topic(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
-    """The recreated topic has more records. The command for a single job only warns."""
+    """The recreated topic has more records.
+
+    For a single job, ``to-spark`` only warns of this case.
+    """
     fresh = write_source(tmp_path / "fresh" / "chk-7", {0: splits(topic, [3, 4])})
     os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))  # long before these records
     jobs = [ScannedJob(str(one), str(one.parent), None) for one in (chk, fresh)]
@@ -87,7 +90,7 @@ def test_recreated_topic_of_any_size_is_refused_by_plan(
     assert f"topic {topic} was recreated after the plan was created" in refused.stderr
 
 
-def test_plan_is_refused_after_source_group_moved(
+def test_plan_is_refused_after_source_group_has_newer_commits(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
     plan, group = tmp_path / "plan.json", f"flink-{topic}"
@@ -139,7 +142,10 @@ def test_plan_allowing_running_job_is_applied_with_warning(
 def test_plan_of_deleted_checkpoint_is_refused(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
-    """Regression: `migrate` printed only a note. Flink deletes a checkpoint after newer ones."""
+    """Regression: ``migrate`` printed only a note.
+
+    Flink deletes a checkpoint after it has completed newer ones, so the job kept running.
+    """
     plan, target = tmp_path / "plan.json", tmp_path / "query"
     write_source(chk.with_name("chk-6"), {0: splits(topic, [1, 1])})
     _save(broker, chk, plan)
@@ -196,7 +202,7 @@ def test_plan_without_topic_ids_detects_smaller_recreated_topic(
 def test_edited_plan_is_neither_applied_nor_verified(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
-    """Regression: `migrate` applied the plan with the verdict ok, and then reported "verified"."""
+    """Regression: ``migrate`` applied the edited plan and then reported "verified"."""
     plan, seed = tmp_path / "plan.json", tmp_path / "query"
     _save(broker, chk, plan)
 
@@ -231,7 +237,7 @@ def test_edited_plan_is_neither_applied_nor_verified(
     assert found.stderr.endswith("not verified: the plan differs from its origin\n")
 
 
-def test_plan_from_group_is_refused_after_group_moved(
+def test_plan_that_starts_from_group_is_refused_after_newer_commits(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     """Regression: The plan was applied, and records consumed in the meantime were reprocessed."""

@@ -27,7 +27,7 @@ def _rows(savepoint: Path, operator: str, state: str) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-def test_case_class_is_read_as_a_value(savepoint: Path) -> None:
+def test_scala_case_class_is_read_as_state_value(savepoint: Path) -> None:
     numbers = {row["key"]: row["value"] for row in _rows(savepoint, "value", "number")}
     assert numbers.keys() == set(range(4))
     assert all(number % 4 == key for key, number in numbers.items())
@@ -35,7 +35,7 @@ def test_case_class_is_read_as_a_value(savepoint: Path) -> None:
     assert pairs == {key: {"f0": number, "f1": "value"} for key, number in numbers.items()}
 
 
-def test_case_class_is_read_as_a_key(savepoint: Path) -> None:
+def test_scala_case_class_is_read_as_state_key(savepoint: Path) -> None:
     numbers = {
         tuple(row["key"].values()): row["value"] for row in _rows(savepoint, "key", "number")
     }

@@ -77,8 +77,10 @@ def test_scan_with_broker_reports_lag_and_missing_records(estate: FewJobs) -> No
     assert "lag: up to 119 records, plus 3 positions with unknown lag" in result.stderr.splitlines()
 
 
-def test_lag_of_grown_topic_is_incomplete(broker: Broker, tmp_path: Path) -> None:
-    """A plan also moves the new partition. A partition without records adds nothing."""
+def test_scan_reports_lag_of_topic_with_new_partition_as_incomplete(
+    broker: Broker, tmp_path: Path
+) -> None:
+    """A plan also moves the new partition. A new partition without records adds no lag."""
     topic = f"grows-{uuid.uuid4().hex[:8]}"
     broker.create_topic(topic, 1)
     broker.produce(topic, 0, map(str, range(10)))
@@ -97,7 +99,7 @@ def test_lag_of_grown_topic_is_incomplete(broker: Broker, tmp_path: Path) -> Non
     )
 
 
-def test_positions_table_contains_lag(estate: FewJobs, tmp_path: Path) -> None:
+def test_positions_table_of_scan_contains_lag(estate: FewJobs, tmp_path: Path) -> None:
     directory = tmp_path / "out"
     done = scan(estate.root, "--output", directory, *estate.broker)
     assert done.code == 0, done.stderr
@@ -120,7 +122,7 @@ def test_positions_table_contains_lag(estate: FewJobs, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
-def test_tables_in_object_store_match_local_tables(
+def test_scan_tables_in_object_store_match_local_tables(
     estate: FewJobs, tmp_path: Path, s3: S3, table_format: str
 ) -> None:
     url = f"{s3.store.root}/{tmp_path.name}"
@@ -142,7 +144,7 @@ def test_tables_in_object_store_match_local_tables(
 
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
-def test_root_with_credentials_is_listed_without_credentials(
+def test_scan_lists_root_url_without_its_credentials(
     estate: FewJobs, tmp_path: Path, table_format: str
 ) -> None:
     roots = ["s3://AKIA:hush@bucket/flink", "abfss://c@a.dfs.core.windows.net/flink?sv=1&sig=hush"]
@@ -217,8 +219,8 @@ def test_scan_saves_plans_for_groups(estate: FewJobs, tmp_path: Path) -> None:
     assert _plan(tmp_path / "plans" / row["plan"]) == _plan(alone)
 
 
-def test_plan_refused_by_broker_is_listed_with_reasons(estate: FewJobs, tmp_path: Path) -> None:
-    """The job had not finished its first discovery, so the state lacks some partitions."""
+def test_scan_lists_job_whose_plan_is_refused_with_reasons(estate: FewJobs, tmp_path: Path) -> None:
+    """The job had not finished its first discovery, so its state lacks some partitions."""
     root = tmp_path / "estate"
     state = SourceState({0: splits(estate.topic, [30])}, initial_discovery_finished=False)
     chk = write_checkpoint(root / JOB(1) / "chk-1", source_operator(state), checkpoint_id=1)
@@ -234,7 +236,7 @@ def test_plan_refused_by_broker_is_listed_with_reasons(estate: FewJobs, tmp_path
     } <= set(done.stderr.splitlines())
 
 
-def test_written_tables_are_reported_even_if_stdout_is_full(
+def test_scan_reports_written_tables_even_if_stdout_is_full(
     estate: FewJobs, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -253,7 +255,7 @@ def test_written_tables_are_reported_even_if_stdout_is_full(
     assert (out / "positions" / "_SUCCESS").exists()
 
 
-def test_missing_root_fails_and_empty_root_is_empty_inventory(tmp_path: Path) -> None:
+def test_scan_fails_for_missing_root_and_lists_nothing_for_empty_root(tmp_path: Path) -> None:
     gone = scan(tmp_path / "gone")
     assert (gone.code, gone.stdout) == (3, "")
     assert "no such directory" in gone.stderr
@@ -291,7 +293,7 @@ def test_scan_on_terminal_shows_progress_bar(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_partition_without_leader_keeps_rows_of_remaining_jobs(tmp_path: Path) -> None:
+def test_scan_lists_remaining_jobs_if_partition_has_no_leader(tmp_path: Path) -> None:
     """Regression: A partition without a leader ended the scan with exit code 6 and no table.
 
     The test starts two brokers with one replica, and stops the second broker.

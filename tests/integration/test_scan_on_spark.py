@@ -46,7 +46,7 @@ def _on_spark(*arguments: str | Path) -> Result:
 def test_scan_on_spark_matches_local_scan(
     spark: Spark, estate: FewJobs, tmp_path: Path, table_format: str
 ) -> None:
-    """Compare a small estate with a broker, and a generated estate with jobs of every Flink."""
+    """Scan a few jobs with a broker, and a generated tree with jobs of every Flink version."""
     generated = tmp_path / "generated"
     generate(generated, _GENERATED)
     tables: list[dict[str, list[str]]] = []
@@ -77,7 +77,7 @@ def _table(spark: Spark, directory: Path, table_format: str) -> list[str]:
 
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
-def test_output_contains_each_view_as_table(
+def test_output_of_scan_contains_each_view_as_table(
     spark: Spark, estate: FewJobs, tmp_path: Path, table_format: str
 ) -> None:
     directory = tmp_path / "out"

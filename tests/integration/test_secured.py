@@ -572,7 +572,7 @@ def test_commit_reports_missing_permission(permitted: Permitted) -> None:
 def test_unreadable_transaction_log_is_reported_with_required_permission(
     permitted: Permitted,
 ) -> None:
-    """The missing permission is no obstacle. READ on the topic is sufficient, without a group."""
+    """The move needs only READ on the topic, so the missing permission does not prevent it."""
     producer = Producer(
         {
             "bootstrap.servers": permitted.broker.bootstrap_servers,
@@ -600,7 +600,10 @@ def test_unreadable_transaction_log_is_reported_with_required_permission(
 
 
 def test_comparison_of_two_clusters_needs_read_and_leaks_no_password(permitted: Permitted) -> None:
-    """READ on the topics is sufficient, without a group. No secret of either cluster is printed."""
+    """Without a group, READ on the topics is sufficient.
+
+    The output has no secret of either cluster.
+    """
     first, second = permitted.topics
     times = [int(time.time() * 1000) + n for n in range(10)]
     for topic in permitted.topics:

@@ -111,10 +111,7 @@ def test_python_code_with_checkpoint_location_reads_planned_records(
 def test_printed_scala_code_previews_records_and_leaves_seed_unchanged(
     servers: str, chk: Path, tmp_path: Path
 ) -> None:
-    """Run the command in the first line. The seeded checkpoint location stays unchanged.
-
-    The tutorial does the same in Python.
-    """
+    """The test runs the command in the first line of the code, as the tutorial does in Python."""
     seed = tmp_path / "seed"
     text = printed(chk, servers, "scala", "--checkpoint-dir", seed)
     command = text.splitlines()[0].removeprefix("// ")

@@ -95,13 +95,13 @@ def _snapshots() -> tuple[dict[int, int], dict[int, int]]:
     return first, second
 
 
-def test_client_has_no_py4j(results: tuple[dict[str, Any], Any]) -> None:
+def test_spark_connect_client_has_no_py4j(results: tuple[dict[str, Any], Any]) -> None:
     found, _ = results
     assert found["session"] == "pyspark.sql.connect.session"
     assert (found["py4j"], found["imported"]) == (None, [])
 
 
-def test_functions_and_data_sources_return_positions_and_state(
+def test_functions_and_data_sources_return_rows_on_spark_connect(
     results: tuple[dict[str, Any], Any], orders: Orders
 ) -> None:
     found, _ = results
@@ -115,7 +115,7 @@ def test_functions_and_data_sources_return_positions_and_state(
         }
 
 
-def test_primed_query_continues_to_counts_of_all_records(
+def test_primed_query_on_spark_connect_counts_every_record(
     results: tuple[dict[str, Any], Any], orders: Orders
 ) -> None:
     found, _ = results
@@ -129,7 +129,7 @@ def test_primed_query_continues_to_counts_of_all_records(
     assert {name: counts for name, *counts in found["output"]} == expected
 
 
-def test_rehearsal_lists_keys_of_missing_filter(
+def test_rehearsal_on_spark_connect_lists_keys_of_missing_filter(
     results: tuple[dict[str, Any], Any], orders: Orders
 ) -> None:
     found, _ = results
@@ -145,7 +145,7 @@ def test_rehearsal_lists_keys_of_missing_filter(
     }
 
 
-def test_listener_commits_positions_of_query(
+def test_listener_on_spark_connect_commits_positions_of_query(
     results: tuple[dict[str, Any], Any], orders: Orders
 ) -> None:
     found, committed = results
@@ -155,10 +155,10 @@ def test_listener_commits_positions_of_query(
     }
 
 
-def test_script_of_prime_primes_and_verify_state_finds_server(
+def test_generated_script_of_prime_runs_on_spark_connect_server(
     server: ConnectServer, tmp_path: Path
 ) -> None:
-    """Find the server in the environment variable SPARK_REMOTE."""
+    """``verify-state`` finds the server in the environment variable SPARK_REMOTE."""
     (savepoint,) = (_GOLDEN / "stateful").glob("savepoint-*")
     script, location = tmp_path / "query.py", tmp_path / "location"
     arguments: list[str | Path] = ["--state", "seen/seen", "--checkpoint-dir", location]

@@ -174,7 +174,7 @@ def _next_offsets(plan: Path) -> list[int]:
 def test_output_beyond_last_logged_batch_triggers_warning(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
-    """With asynchronous progress tracking, the query writes 50 records, but its position is 5."""
+    """With asynchronous progress tracking, the query wrote 50 records, but it logged position 5."""
     topic, out, query = "spark-async", "spark-async-out", tmp_path / "query"
     servers = broker.bootstrap_servers
     for name in (topic, out):
@@ -279,7 +279,7 @@ def test_diff_reports_distance_of_running_query(
 def test_move_from_running_query_is_refused_and_warns_after_stop(
     broker: Broker, spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: The moves exited with 0 without a warning, and two queries read the records."""
+    """Regression: The moves exited with 0 and no warning, so two queries read the same records."""
     monkeypatch.chdir(tmp_path)
     topic, old, new = "spark-still-running", tmp_path / "old", tmp_path / "new"
     servers, produced = broker.bootstrap_servers, Event()
@@ -336,7 +336,7 @@ def _wait_for_batch(query: Path, batch: int) -> None:
 def test_move_warns_if_query_may_be_running_without_new_records(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
-    """A running query without new records starts no batches, so it leaves no sign."""
+    """A running query without new records starts no batches, so its files do not change."""
     topic, query, new = "spark-idle", tmp_path / "query", tmp_path / "new"
     broker.create_topic(topic, 1)
     broker.produce(topic, 0, map(str, range(10)))

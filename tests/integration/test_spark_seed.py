@@ -274,7 +274,7 @@ def test_continuous_trigger_ignores_seed(
     assert "started with the continuous trigger" in verified.stderr
 
 
-def test_seed_without_metadata_file_is_complete(
+def test_query_starts_from_seed_without_metadata_file(
     servers: str, spark: Spark, checkpoint_dir: Path
 ) -> None:
     positions = {0: 37, 1: 90, 2: 50}
@@ -283,7 +283,7 @@ def test_seed_without_metadata_file_is_complete(
     assert spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir) == _records_from(positions)
 
 
-def test_seed_without_sources_directory_loses_records_silently(
+def test_query_silently_skips_records_if_seed_has_no_sources_directory(
     servers: str, spark: Spark, checkpoint_dir: Path
 ) -> None:
     seed(checkpoint_dir, {0: 37, 1: 90, 2: 50})
@@ -292,14 +292,14 @@ def test_seed_without_sources_directory_loses_records_silently(
 
 
 def test_query_rejects_unfinished_seed(servers: str, spark: Spark, checkpoint_dir: Path) -> None:
-    """`metadata` contains this text until all other files are written."""
+    """``metadata`` contains invalid JSON until all other files of the seed are written."""
     seed(checkpoint_dir, {0: 37, 1: 90, 2: 50})
     (checkpoint_dir / "metadata").write_bytes(UNFINISHED)
     with pytest.raises(Py4JJavaError, match="JsonParseException"):
         spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir)
 
 
-def test_seed_written_in_place_starts_query(
+def test_query_starts_from_seed_written_directly_into_mounted_directory(
     servers: str, spark: Spark, checkpoint_dir: Path
 ) -> None:
     positions = {0: 37, 1: 90, 2: 50}
@@ -412,7 +412,7 @@ def test_copied_query_reads_new_partition_from_log_start_above_0(
 def test_copied_query_fails_with_new_file_sink(
     tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:
-    """Regression: `migrate` advised a new directory, but Spark failed with it at batch 9."""
+    """Regression: ``migrate`` advised a new sink directory, with which Spark failed at batch 9."""
     topic = _run_with_state(broker, spark, checkpoint_dir)
     servers, options = broker.bootstrap_servers, {"subscribe": topic}
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [8])})

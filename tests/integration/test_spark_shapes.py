@@ -368,7 +368,7 @@ def test_single_flink_source_is_split_over_both_sides_of_join(world: World, chk:
     assert rows == pairs_from(*(of(topic, OTHER_POSITIONS) for topic in topics))
 
 
-def test_frame_in_union_with_itself_is_single_stream(world: World, chk: Path) -> None:
+def test_dataframe_in_union_with_itself_is_one_stream(world: World, chk: Path) -> None:
     checkpoint_dir = seed(chk, world, "0=orders")
     frame = world.orders()
     rows = collected(frame.union(frame).select(*IDENTITY), checkpoint_dir)
@@ -390,7 +390,7 @@ def test_frame_in_union_with_itself_is_single_stream(world: World, chk: Path) ->
         ),
     ],
 )
-def test_frame_joined_with_itself_is_single_stream_or_two_streams(
+def test_dataframe_joined_with_itself_is_one_stream_or_two_streams(
     world: World, joined: Callable[[DataFrame], DataFrame], streams: int
 ) -> None:
     # Each at positions of its own, as no user would have them, to tell which was heeded.
@@ -405,7 +405,9 @@ def test_frame_joined_with_itself_is_single_stream_or_two_streams(
 
 
 @pytest.mark.parametrize("kind", ["rate", "files"])
-def test_stream_of_non_kafka_source_also_has_number(world: World, chk: Path, kind: str) -> None:
+def test_stream_of_non_kafka_source_also_has_source_number(
+    world: World, chk: Path, kind: str
+) -> None:
     checkpoint_dir = seed(chk, world, "1=orders")
     if kind == "rate":
         other = world.session.readStream.format("rate-micro-batch").option("rowsPerBatch", "3")
@@ -435,7 +437,7 @@ def test_wrong_source_number_starts_at_log_end_and_fails_verify(world: World, ch
 
 @pytest.mark.parametrize("place", sorted(POSITIONS), ids=str)
 @pytest.mark.parametrize("by", [-1, 1])
-def test_each_expected_result_differs_for_shifted_start(place: Place, by: int) -> None:
+def test_expected_results_change_if_any_start_offset_is_shifted(place: Place, by: int) -> None:
     wrong = {**POSITIONS, place: POSITIONS[place] + by}
     assert rows_from(wrong) != rows_from(POSITIONS)
     assert counts_from(wrong) != counts_from(POSITIONS)

@@ -169,7 +169,7 @@ def often_checkpointed(spark: Spark) -> Iterator[None]:
 def test_delta_table_skips_batches_with_reused_application_id(
     spark: Spark, servers: str, chk: Path, tmp_path: Path, name: str
 ) -> None:
-    """One of the IDs is a UUID and looks like the ID of a query."""
+    """One of the application IDs is a UUID, like the ID of a query."""
     sink = tmp_path / "sink"
 
     def write(batch: DataFrame, batch_id: int) -> None:

@@ -92,7 +92,9 @@ def test_query_starts_exactly_at_positions(
 
 
 @WAY
-def test_shifted_start_is_detected(spark: Spark, servers: str, tmp_path: Path, way: str) -> None:
+def test_shifted_start_of_query_is_detected(
+    spark: Spark, servers: str, tmp_path: Path, way: str
+) -> None:
     wrong = {**POSITIONS, (TOPIC, 0): POSITIONS[TOPIC, 0] + 1, (TOPIC, 3): POSITIONS[TOPIC, 3] - 1}
     read = start(spark, servers, tmp_path / "query", way, wrong, stateful=False)
     right = records_from(POSITIONS)
@@ -156,7 +158,7 @@ def test_seed_of_named_source_starts_exactly(spark: Spark, servers: str, tmp_pat
 def test_real_time_mode_starts_at_seed_and_logs_batch_at_its_end(
     spark: Spark, broker: Broker, tmp_path: Path
 ) -> None:
-    """Until the end of a batch, no log shows its output. A restart duplicates the output."""
+    """Until a batch ends, no log shows its output, so a restart duplicates the output."""
     query, sink = tmp_path / "query", f"real-time-{uuid.uuid4().hex[:8]}"
     topic = f"{sink}-in"
     servers = broker.bootstrap_servers
@@ -365,7 +367,7 @@ def test_original_of_copied_query_resumes_unchanged(
 def test_copy_with_processor_state_runs_without_old_location(
     spark: Spark, broker: Broker, tmp_path: Path
 ) -> None:
-    """Spark stores absolute paths of the schemas in such a state."""
+    """In the state of a stateful processor, Spark stores absolute paths of schema files."""
     topic, old, new = f"processed-{uuid.uuid4().hex[:8]}", tmp_path / "old", tmp_path / "new"
     servers = broker.bootstrap_servers
     broker.create_topic(topic, 1)

@@ -534,7 +534,7 @@ def test_windows_kept_for_late_records_are_not_fired_twice(
 
 
 def test_sql_windows_are_compared_by_instant(scene: Scene, session: SparkSession) -> None:
-    """Flink SQL stores the wall-clock time of New York, which is five hours off.
+    """Flink SQL stores window times as the wall-clock time of New York, five hours from UTC.
 
     Without the conversion, later records would be in different windows, and the proof would not
     detect this.
@@ -579,7 +579,7 @@ def _prime_hops(
 def test_hopping_windows_continue_after_move(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
-    """Some windows of a record have fired, and its other windows are pending."""
+    """Some windows that contain a record have fired, and its other windows are pending."""
     fired = scene.fired("hop")
     primed = _prime_hops(
         scene, session, tmp_path / "checkpoint", SLIDE_MS, max(end for _, _, end in fired)

@@ -86,10 +86,10 @@ def by_user(*aggregates: str) -> Query:
 # -- what is told of an entry, and what Spark has of it ------------------------------------------
 
 
-def test_averages_decimals_minima_and_maxima_are_confirmed(
+def test_prime_confirms_averages_decimals_minima_and_maxima(
     session: SparkSession, primed: Any
 ) -> None:
-    """For NULL values only, Spark stores 0 for a DECIMAL sum and a flag for the empty sum."""
+    """If all values are NULL, Spark stores a DECIMAL sum of 0 and a flag for the empty sum."""
     state = session.createDataFrame(
         [
             (1, 3, 60, 3, 12.34, 5, 40),
@@ -129,7 +129,7 @@ def test_average_of_decimals_is_confirmed(
 def test_every_digit_of_decimal_is_preserved(
     session: SparkSession, primed: Any, digits: int, total: str
 ) -> None:
-    """Spark's own division keeps six decimal places of such a quotient."""
+    """Spark's own division would keep only six decimal places of the quotient."""
     state = session.sql(f"SELECT 1L key, 3L n, CAST('{total}' AS DECIMAL(38,18)) total")
     schema = f"user BIGINT, price DECIMAL({digits},18)"
     rows = aggregate_rows(state, schema, keys={"user": "key"}, count="n", sums={"price": "total"})
@@ -137,7 +137,7 @@ def test_every_digit_of_decimal_is_preserved(
 
 
 @pytest.mark.parametrize("type_", ["DECIMAL(8,2)", "DECIMAL(8,8)", "DECIMAL(8,0)"])
-def test_decimal_sum_stored_as_unscaled_bigint_is_confirmed(
+def test_prime_confirms_decimal_sum_stored_as_unscaled_bigint(
     session: SparkSession, primed: Any, type_: str
 ) -> None:
     """For up to 8 digits, Spark adds BIGINTs, such as 1234 for 12.34 (DecimalAggregates)."""
@@ -148,7 +148,7 @@ def test_decimal_sum_stored_as_unscaled_bigint_is_confirmed(
     assert primed(by_user("count(*)", "sum(price)"), rows).right == 1
 
 
-def test_decimal_sum_stored_as_unscaled_bigint_is_verified(session: SparkSession) -> None:
+def test_comparison_accepts_decimal_sum_stored_as_unscaled_bigint(session: SparkSession) -> None:
     flink = session.sql("SELECT 1L key, CAST(12.34 AS DECIMAL(38,2)) value")
     spark = session.sql("SELECT 1L k0, 1234L v0")
     keys, values = (Field("user", LongType()),), (Field("sum", LongType()),)
@@ -185,7 +185,7 @@ def test_sum_with_too_many_digits_is_refused(session: SparkSession, primed: Any)
         primed(by_user("count(*)", "sum(price)"), rows)
 
 
-def test_aggregate_without_keys_is_single_group(session: SparkSession, primed: Any) -> None:
+def test_prime_supports_aggregate_without_keys(session: SparkSession, primed: Any) -> None:
     state = session.createDataFrame([(12, 345)], "n BIGINT, total BIGINT")
     rows = aggregate_rows(state, SCHEMA, keys={}, count="n", sums={"amount": "total"})
 
@@ -205,7 +205,7 @@ def test_aggregate_without_keys_is_single_group(session: SparkSession, primed: A
     ],
     ids=["counts", "sums", "average"],
 )
-def test_value_without_its_own_row_column_is_refused(
+def test_prime_refuses_aggregate_without_its_own_column_in_rows(
     session: SparkSession, primed: Any, query: Query, told: dict[str, Any]
 ) -> None:
     state = session.createDataFrame([(1, 3, 60)], "key BIGINT, n BIGINT, total BIGINT")
@@ -315,7 +315,10 @@ def test_value_rounded_by_query_is_refused(
     told: dict[str, Any],
     message: str,
 ) -> None:
-    """Spark's state contains a rounded value; the comparison must not round Flink's as well."""
+    """Spark's state contains a rounded value.
+
+    The comparison must not round Flink's value as well.
+    """
     state = session.createDataFrame([(1, 2)], "key BIGINT, n BIGINT")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, count="n", **told)
     with (
@@ -374,7 +377,7 @@ def test_key_with_inexact_cast_is_refused(session: SparkSession, state: str, str
 
 
 def test_columns_are_matched_by_names_in_sparks_key(session: SparkSession, primed: Any) -> None:
-    """For more than four columns, Spark uses the order of a hash set."""
+    """For more than four key columns, Spark uses the order of a hash set."""
     names = ["a", "b", "c", "d", "e", "f"]
     state = session.range(20).selectExpr(*(f"id * 10 + {n} {name}" for n, name in enumerate(names)))
     rows = seen_rows(
@@ -518,7 +521,7 @@ def test_float_sum_matches_within_rounding_error_of_float(session: SparkSession)
 
 
 def test_ids_of_minus_zero_and_zero_stay_separate(session: SparkSession, primed: Any) -> None:
-    """A deduplication of Spark stores both."""
+    """Spark's ``dropDuplicates`` stores both values."""
     counts = _flinks_counts("java.lang.Double")
     operator = "keyed by java.lang.Double"
     state = read_keyed_state(session, str(KEYS), operator=operator, state="count")
@@ -589,7 +592,7 @@ def test_differences_of_coarse_key_are_grouped_by_hour(session: SparkSession) ->
     assert "hours with as many records as the difference of the count (+40): 00h, 01h" in hours[0]
 
 
-def test_key_with_correct_and_wrong_value_is_wrong(session: SparkSession) -> None:
+def test_key_with_one_correct_and_one_wrong_value_counts_as_wrong(session: SparkSession) -> None:
     spark = session.sql("SELECT 1L k0, 5L v0")
     found = SparkState(
         "stateStoreSave", spark, (Field("a", LongType()),), False, (Field("max", LongType()),)
@@ -734,7 +737,9 @@ def test_session_with_too_few_records_is_refused(session: SparkSession) -> None:
     assert windows(session, session_gap_ms=3_000, count="4").rows.count() == 4
 
 
-def test_session_time_zone_does_not_move_windows(session: SparkSession, primed: Any) -> None:
+def test_time_zone_of_spark_session_does_not_shift_windows(
+    session: SparkSession, primed: Any
+) -> None:
     name = "spark.sql.session.timeZone"
     before = session.conf.get(name) or ""
     session.conf.set(name, "America/St_Johns")
@@ -760,7 +765,10 @@ def test_session_time_zone_does_not_move_windows(session: SparkSession, primed: 
 def test_watermark_without_pending_window_triggers_warning(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """Nothing bounds the watermark. If the watermark is too high, Spark drops valid records."""
+    """Without a pending window, nothing limits the watermark.
+
+    If it is too high, Spark drops valid records.
+    """
     done = prime(
         by_window(F.window("at", "10 seconds")),
         [windows(session, count="0").rows],
@@ -796,8 +804,8 @@ def test_positions_of_different_savepoint_are_refused(
     assert error.value.facts == [{"partition": "events-0", "starts": [351], "offsets": [350]}]
 
 
-def test_windows_kept_for_late_records_are_omitted(session: SparkSession) -> None:
-    """Regression: The rows had all 12 windows of a savepoint, and Spark would fire 11 twice."""
+def test_rows_omit_fired_windows_kept_for_late_records(session: SparkSession) -> None:
+    """Regression: The rows had all 12 windows of a savepoint, so Spark would fire 11 twice."""
     state = read_keyed_state(session, str(LATE), operator="late", state="window-contents")
     rows = aggregate_rows(
         state, "name STRING, at TIMESTAMP", keys={"name": "key"}, window="namespace", time="at"
@@ -865,7 +873,7 @@ unexpired(state, ttl_ms=1, stopped_at_ms=1_900_000_000_000)
 
 
 def test_warnings_are_printed_once_in_plain_script(tmp_path: Path) -> None:
-    """Regression: prime and unexpired used a logger without a handler."""
+    """Regression: ``prime`` and ``unexpired`` logged warnings to a logger without a handler."""
     arguments = map(str, (SAVEPOINT, tmp_path / "query", KINDS))
     command_line = [sys.executable, "-c", _PLAIN, *arguments]
     environment = process_environment(tmp_path)
@@ -949,10 +957,13 @@ def test_second_concurrent_prime_of_location_is_refused(
 
 
 @pytest.mark.parametrize("window", [False, True], ids=["key", "key and window"])
-def test_state_with_format_version_1_is_compared(
+def test_spark_state_with_format_version_1_is_compared(
     session: SparkSession, primed: Any, tmp_path: Path, window: bool
 ) -> None:
-    """Regression: prime required a value for the key, which Spark repeats in the value."""
+    """Regression: ``prime`` required a value for the key.
+
+    In this format, Spark repeats the key in the value.
+    """
     state = session.sql(
         f"SELECT id key, id + 1 n, id * 7 total, named_struct('start', {START}L, 'end', "
         f"{START + 10_000}L) namespace FROM range(5)"
@@ -989,7 +1000,7 @@ def test_state_with_format_version_1_is_compared(
 def test_several_entries_per_key_are_compared_separately(
     session: SparkSession, tmp_path: Path, folder: str, state: str
 ) -> None:
-    """Regression: The result was "14 keys right" for a map with 21 entries after deduplication."""
+    """Regression: After a deduplication, a map with 21 entries was reported as "14 keys right"."""
     (savepoint,) = (SAVEPOINT.parents[1] / f"state/2.2/{folder}/canonical").glob("savepoint-*")
     operator, name = state.split("/")
     flink = read_keyed_state(session, str(savepoint), operator=operator, state=name)
@@ -1070,7 +1081,7 @@ def test_verify_compares_savepoint_with_sparks_state(session: SparkSession, tmp_
 def test_verify_reports_records_that_deduplication_does_not_store(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """Regression: 40 counts and sums were "verified", but ``dropDuplicates`` has only keys."""
+    """Regression: 40 counts and sums were "verified", but ``dropDuplicates`` stores only keys."""
     flink = read_keyed_state(session, str(SAVEPOINT), operator="totals", state="total")
     prime(
         lambda events: events.dropDuplicates(["user"]),

@@ -262,7 +262,7 @@ def test_stop_time_determines_expired_entries(stopped: Stopped, session: SparkSe
     assert everything.count() == state.count()
 
 
-def test_modification_time_of_copy_is_no_stop_time(
+def test_modification_time_of_copied_savepoint_is_not_used_as_stop_time(
     stopped: Stopped, session: SparkSession, tmp_path: Path
 ) -> None:
     """The files of a copy can be newer, so entries could expire too early."""
@@ -374,7 +374,7 @@ def test_every_source_state_of_rows_is_checked_for_ttl(session: SparkSession) ->
         assert not may_expire(rows), name
 
 
-def test_unexpired_applies_only_to_its_own_branch(session: SparkSession) -> None:
+def test_unexpired_covers_only_its_own_branch_of_query_plan(session: SparkSession) -> None:
     raw = kinds(session, "lasting-value")
     live = unexpired(raw, ttl_ms=None)
     lateral = "LATERAL (SELECT value AS live_value FROM live_state)"
@@ -393,7 +393,7 @@ def test_unexpired_applies_only_to_its_own_branch(session: SparkSession) -> None
         check_time_to_live(rows)
 
 
-def test_rows_collected_from_spark_lose_their_ttl_check(session: SparkSession) -> None:
+def test_ttl_check_does_not_cover_rows_collected_from_spark(session: SparkSession) -> None:
     rows = kinds(session, "lasting-value").selectExpr("value")
     for cut in (
         rows.selectExpr("CAST(value AS STRING) value").localCheckpoint(),

@@ -192,7 +192,7 @@ def test_counts_and_sums_continue_with_every_state_store(
 
 @BOTH
 @pytest.mark.usefixtures("store")
-def test_state_different_from_flinks_is_refused_by_every_spark(
+def test_state_different_from_flinks_is_refused_on_every_spark_version(
     spark: Spark, tmp_path: Path
 ) -> None:
     """The proof reads Spark's state, and finds a wrong, a missing, and an unexpected key."""
@@ -273,7 +273,7 @@ def _unseen(events: DataFrame) -> DataFrame:
 
 @BOTH
 @pytest.mark.usefixtures("store")
-def test_ids_seen_by_flink_are_not_emitted_by_this_spark(
+def test_ids_seen_by_flink_are_not_emitted_by_any_spark_version(
     spark: Spark, events: Events, tmp_path: Path
 ) -> None:
     location = str(tmp_path / "query")
@@ -326,7 +326,7 @@ def _sessions_of(events: list[Event], gap: int) -> dict[tuple[int, ...], list[in
     indirect=["store"],
 )
 @pytest.mark.usefixtures("store")
-def test_windows_continue_on_this_spark(
+def test_windows_continue_on_every_spark_version(
     spark: Spark, events: Events, tmp_path: Path, kind: str
 ) -> None:
     location, at = str(tmp_path / "query"), {"window": "namespace", "time": "at"}
@@ -361,7 +361,7 @@ def test_windows_continue_on_this_spark(
 
 
 @pytest.mark.skipif(_SPARK < (4, 0), reason="no transformWithStateInPandas")
-def test_stateful_processor_continues_on_this_spark(
+def test_stateful_processor_continues_on_every_spark_version(
     spark: Spark, events: Events, tmp_path: Path
 ) -> None:
     schema, location = "user BIGINT, n BIGINT, total BIGINT", str(tmp_path / "query")

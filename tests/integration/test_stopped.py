@@ -214,7 +214,7 @@ def _while_it_waits(
 
 
 @pytest.mark.parametrize("sign", ["checkpoint", "group"])
-def test_job_progressing_during_wait_is_refused(
+def test_move_is_refused_if_job_progresses_during_wait(
     tmp_path: Path, broker: Broker, topic: str, sign: str
 ) -> None:
     chk, flink = _job(tmp_path / "job", topic, apart=2), f"flink-{topic}"
@@ -233,7 +233,7 @@ def test_job_progressing_during_wait_is_refused(
     assert broker.committed(f"new-{topic}") == {}
 
 
-def test_allowed_progress_during_wait_triggers_warning(
+def test_move_warns_of_allowed_progress_of_job_during_wait(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     chk = _job(tmp_path / "job", topic, apart=2)
@@ -293,7 +293,7 @@ def test_dry_run_does_not_wait_and_announces_wait_of_execute(
     assert "waiting" not in dry.stderr
 
 
-def test_single_checkpoint_shows_no_interval(
+def test_single_checkpoint_does_not_show_checkpoint_interval(
     tmp_path: Path, topic: str, commit_group: Callable[..., Result]
 ) -> None:
     chk = write_source(tmp_path / "job" / "chk-7", {0: splits(topic, [7])})
@@ -316,7 +316,7 @@ def test_stop_with_savepoint_proves_stopped_job(
 def test_group_at_savepoint_positions_shows_job_was_not_restarted(
     broker: Broker, commit_group: Callable[..., Result]
 ) -> None:
-    """Regression: A group without any commits was "ok" and had "no newer commits"."""
+    """Regression: A group without any commits was reported as "ok" with "no newer commits"."""
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     names = create_golden_topics(broker, "orders", "payments")
     flink = f"flink-{uuid.uuid4().hex}"
@@ -338,7 +338,7 @@ def test_group_at_savepoint_positions_shows_job_was_not_restarted(
     assert not is_ok()
 
 
-def test_flink_is_queried_before_commit_for_restarted_job(
+def test_restarted_job_is_detected_by_querying_flink_before_commit(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     """Regression: A job started during the confirmation was not detected."""

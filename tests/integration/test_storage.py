@@ -264,7 +264,7 @@ def test_large_object_store_directory_is_listed_completely(s3: S3, tmp_path: Pat
     assert len(earlier) <= 8
 
 
-def test_object_store_times_show_newest_run(
+def test_newest_run_of_renumbered_job_is_found_by_object_store_times(
     s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("decoder.checkpoint_order.MIN_GAP_MS", 500)
@@ -321,7 +321,7 @@ def test_missing_credentials_and_unreachable_store_exit_with_6(
 # -- HDFS ------------------------------------------------------------------------------------------
 
 
-def test_hdfs_denies_different_user(webhdfs: Store) -> None:
+def test_access_denied_by_hdfs_exits_with_6(webhdfs: Store) -> None:
     savepoint = _only(_GOLDEN / "2.2/native-savepoint", "savepoint-*")
     url = webhdfs.put(savepoint, "private")
     path = urlsplit(url).path

@@ -24,7 +24,7 @@ def topics() -> Iterator[Broker]:
 
 
 @pytest.mark.parametrize(("version", "drain"), [("1.15", False), ("1.20", False), ("2.2", True)])
-def test_committed_records_end_at_savepoint_positions(
+def test_committed_sink_output_of_flink_ends_at_savepoint_positions(
     topics: Broker, tmp_path: Path, version: str, drain: bool
 ) -> None:
     run = run_mission(

@@ -27,7 +27,7 @@ def small_jar() -> jars.Jar:
     return next(j for j in jars.read_lock()["kafka-4.1.1"] if j.artifact == "slf4j-simple")
 
 
-def test_lock_contains_every_root() -> None:
+def test_jar_lock_contains_every_root_dependency() -> None:
     locked = jars.read_lock()
     with jars.ROOTS.open("rb") as file:
         sets = tomllib.load(file)
@@ -37,7 +37,7 @@ def test_lock_contains_every_root() -> None:
 
 
 @pytest.mark.parametrize(("target", "needed"), [("demo", DEMO), ("playground", PLAYGROUND)])
-def test_make_fetches_jars_of_example_during_setup(target: str, needed: Sequence[str]) -> None:
+def test_make_targets_fetch_jars_of_their_examples(target: str, needed: Sequence[str]) -> None:
     makefile = (Path(__file__).parents[2] / "Makefile").read_text()
     (sets,) = re.findall(rf"^{target}: JAR_SETS := (.*)$", makefile, re.MULTILINE)
     assert sets.split() == list(needed)

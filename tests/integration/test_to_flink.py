@@ -268,7 +268,7 @@ def test_starting_offsets_of_restored_job_apply_to_expired_position(
     assert [offset for offset, _ in again.get((expired, 0), ())] == at
 
 
-def test_to_flink_applies_policies_of_all_moves(kafka: Broker, tmp_path: Path) -> None:
+def test_to_flink_applies_same_policy_options_as_other_moves(kafka: Broker, tmp_path: Path) -> None:
     """Markers are resolved, deleted topics leave the state, and expired positions are refused."""
     topic, gone = f"policies-{uuid.uuid4().hex[:8]}", "t-gone"
     kafka.create_topic(topic, 3)
@@ -313,10 +313,10 @@ def test_to_flink_applies_policies_of_all_moves(kafka: Broker, tmp_path: Path) -
     assert written("c") == {(topic, 0): 6, (topic, 1): 0}
 
 
-def test_kept_query_state_supplies_topics_for_timestamp_start(
+def test_copy_query_takes_topics_for_timestamp_start_from_copied_query(
     kafka: Broker, tmp_path: Path
 ) -> None:
-    """Regression: `migrate` required topic names, although the kept query state has the topics."""
+    """Regression: ``migrate`` required topic names, although the copied query lists its topics."""
     topic = f"query-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, 2)
     for partition in range(2):

@@ -57,7 +57,7 @@ def _offsets(result: Result, topic: str) -> dict[int, int]:
 
 
 def test_listener_without_sasl_is_reported(tmp_path: Path, broker: Broker, topic: str) -> None:
-    """Regression: The advice was to check the user name, the password, and the mechanism."""
+    """Regression: The error suggested checking the user name, the password, and the mechanism."""
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [0])})
     sasl = "security.protocol=SASL_PLAINTEXT sasl.mechanism=PLAIN sasl.username=a sasl.password=b"
     options = (word for setting in sasl.split() for word in ("-X", setting))
@@ -128,7 +128,9 @@ def test_expired_positions_are_refused(tmp_path: Path, broker: Broker, topic: st
     assert "up to 1 records were deleted" in result.stderr
 
 
-def test_topic_recreated_smaller_is_refused(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_topic_recreated_with_fewer_records_is_refused(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
     broker.delete_topic(topic)
     broker.create_topic(topic, 2)
     broker.produce(topic, 0, ["new"])
@@ -166,7 +168,7 @@ def test_new_partitions_start_at_log_start_offset(
 def test_new_partition_older_than_checkpoint_triggers_warning(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
-    """A job that reads only partition 0 leaves such partitions."""
+    """A job that reads only partition 0 ignores such partitions."""
     time.sleep(0.05)  # timestamps are in milliseconds
     result = _to_spark(tmp_path / "all", broker, topic, [4])
     assert _offsets(result, topic) == {0: 4, 1: 0, 2: 0}
@@ -187,7 +189,7 @@ def test_new_partition_older_than_checkpoint_triggers_warning(
 
 
 @pytest.mark.parametrize(("version", "finished"), [(1, True), (2, False), (3, False)])
-def test_new_partitions_with_start_policy_are_refused(
+def test_partition_that_starts_by_policy_of_job_is_unresolved(
     tmp_path: Path, broker: Broker, topic: str, version: int, finished: bool
 ) -> None:
     state = SourceState(
@@ -232,7 +234,9 @@ def test_stopped_broker_exits_with_6(tmp_path: Path) -> None:
     assert line.startswith("migrate: no broker answered")
 
 
-def test_topic_recreated_larger_is_suspect(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_topic_recreated_with_more_records_is_suspect(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [8, 8, 8])})
     before = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
     assert "suspect" not in before.stderr
@@ -262,7 +266,7 @@ def test_topic_recreated_larger_is_suspect(tmp_path: Path, broker: Broker, topic
         ([9, 8, 7], ("--partitions", "TOPIC:1-2"), {1: 8, 2: 7}),
     ],
 )
-def test_each_policy_option_allows_its_case(
+def test_each_policy_option_allows_move_that_is_otherwise_refused(
     tmp_path: Path,
     broker: Broker,
     topic: str,
@@ -362,10 +366,10 @@ def test_diff_resolves_timestamp_side(tmp_path: Path, broker: Broker, topic: str
     ]
 
 
-def test_refusal_of_expired_positions_names_option_as_its_reader_writes_it(
+def test_refusal_of_expired_positions_suggests_option_in_form_of_caller(
     tmp_path: Path, broker: Broker
 ) -> None:
-    """The reader is at a command line, calls a function, or has written a spec."""
+    """The caller is a command line, a function call, or a spec."""
     names = create_golden_topics(broker, "orders", "payments")
     broker.produce(names["orders"], 0, map(str, range(50)))
     broker.delete_records(names["orders"], 0, 40)  # the position is 12

@@ -97,7 +97,7 @@ def test_new_topics_with_similar_names_trigger_warning(
     assert old not in told.stderr
 
 
-def test_discovered_topics_follow_policies_and_partition_choice(
+def test_topics_found_by_pattern_follow_policy_and_partition_options(
     broker: Broker, family: str, chk: Path
 ) -> None:
     new = f"{family}-new"

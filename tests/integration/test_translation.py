@@ -219,12 +219,12 @@ def test_records_compacted_around_position_require_choice(
     assert values(copies)[start] == values(clusters.logs[topic, 0])[position - 1]
 
 
-def test_equal_records_of_real_mirror_are_refused_or_lose_nothing(
+def test_move_among_equal_records_of_real_mirror_is_refused_or_lossless(
     clusters: TwoClusters, tmp_path: Path
 ) -> None:
     """The copies of equal records do not show whether the mirror went back.
 
-    The judge counts the records, because equal records cannot be distinguished.
+    The test counts the records, because equal records cannot be distinguished.
     """
     (copies,) = clusters.copies("beats").values()
     for position in (7, 30, 41):

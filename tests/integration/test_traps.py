@@ -76,7 +76,7 @@ def _offsets(result: Result) -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("version", _VERSIONS)
-def test_reader_positions_override_enumerator_and_earliest_is_log_start(
+def test_reader_positions_override_enumerator_and_earliest_marker_is_log_start(
     broker: Broker, names: dict[str, str], version: str
 ) -> None:
     """Enumerator version 3 (connector 5.0) always stores -2 as the initial offset of each split."""
@@ -181,7 +181,7 @@ def test_partition_finished_by_bounded_job_is_not_reread(
         assert 18 < offsets["1"] < 80
 
 
-def test_finished_partition_with_marker_as_stop_is_unresolved(
+def test_finished_partition_with_marker_as_stopping_offset_is_unresolved(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     state = SourceState(

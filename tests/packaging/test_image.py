@@ -27,7 +27,7 @@ def steps() -> list[dict[str, Any]]:
 
 
 @pytest.mark.skipif(HADOLINT is None, reason="hadolint is published for Linux on x86-64 alone")
-def test_linter_reports_no_problems() -> None:
+def test_linter_finds_no_problems_in_dockerfile() -> None:
     assert HADOLINT is not None
     subprocess.run([HADOLINT, "--no-color", ROOT / "Dockerfile"], check=True, timeout=60)
 
@@ -43,7 +43,7 @@ def test_image_uses_pinned_release_and_unprivileged_user(steps: list[dict[str, A
     ]
 
 
-def test_copied_files_are_not_ignored(steps: list[dict[str, Any]]) -> None:
+def test_files_copied_into_image_are_not_in_dockerignore(steps: list[dict[str, Any]]) -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     let_in = [line.removeprefix("!") for line in lines if line.startswith("!")]
     assert "*" in lines
@@ -52,10 +52,10 @@ def test_copied_files_are_not_ignored(steps: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-def test_environment_of_build_steps_reads_checkpoint(
+def test_environment_built_by_dockerfile_steps_reads_checkpoint(
     steps: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    """Run the build stage on a copy, with its absolute paths under a temporary directory."""
+    """The test runs the steps on a copy of the project, with the paths in a temporary directory."""
     places = {path: tmp_path / path.removeprefix("/") for path in ("/tools", "/venv", "/dist")}
     build = tmp_path / "build"
     build.mkdir()

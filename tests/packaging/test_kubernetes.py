@@ -35,13 +35,13 @@ def _container(name: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_manifest_is_valid(file: Path) -> None:
+def test_kubernetes_manifest_is_valid(file: Path) -> None:
     for document in _documents(file):
         kubernetes_validate.validate(document, "1.31", strict=True)
 
 
 @pytest.mark.slow
-def test_validation_detects_misspelled_field() -> None:
+def test_validation_of_kubernetes_manifest_detects_misspelled_field() -> None:
     (job,) = _documents(FOLDER / "execute.yaml")
     job["spec"]["backofLimit"] = 0
     with pytest.raises(kubernetes_validate.ValidationError, match="backofLimit"):
@@ -49,7 +49,7 @@ def test_validation_detects_misspelled_field() -> None:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_job_runs_once_and_without_privileges(name: str) -> None:
+def test_kubernetes_job_runs_once_and_without_privileges(name: str) -> None:
     job = _documents(FOLDER / f"{name}.yaml")[-1]
     assert job["spec"]["backoffLimit"] == 0
     pod = job["spec"]["template"]["spec"]
@@ -63,7 +63,7 @@ def test_job_runs_once_and_without_privileges(name: str) -> None:
 
 
 @pytest.mark.integration
-def test_execute_job_applies_plan_of_dry_run_job(broker: Broker, tmp_path: Path) -> None:
+def test_kubernetes_execute_job_applies_plan_of_dry_run_job(broker: Broker, tmp_path: Path) -> None:
     names = create_golden_topics(broker, "payments")
     group = f"k8s-{names['payments']}"
     config = tmp_path / "client.properties"

@@ -119,7 +119,7 @@ def machine(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Machine:
     return Machine(tmp_path_factory.mktemp("machine"), program)
 
 
-def test_program_prints_version_and_texts(machine: Machine) -> None:
+def test_program_prints_version_help_and_explanations(machine: Machine) -> None:
     assert machine.run("--version").stdout == f"migrate {VERSION}\n"
     assert machine.run("to-spark", "--help").stdout == migrate("to-spark", "--help").stdout
     explained = machine.run("explain", "not-a-stop").stdout
@@ -136,7 +136,10 @@ def test_program_inspects_checkpoint_like_installed_command(machine: Machine) ->
 
 
 def test_program_scans_many_checkpoints_in_worker_processes(machine: Machine) -> None:
-    """Other Pythons start a worker with `-c CODE`. Workers start from 100 checkpoints on."""
+    """From 100 checkpoints on, ``scan`` starts worker processes.
+
+    A usual Python starts them with ``-c CODE``, but the packed program does not.
+    """
     for number in range(150):
         shutil.copytree(JOB, machine.root / f"data/many/{number}")
     assert "150 checkpoints read" in machine.run("scan", "/data/many").stderr

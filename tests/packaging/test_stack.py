@@ -31,7 +31,7 @@ def stack() -> dict[str, Any]:
     return read
 
 
-def test_stack_is_valid_by_compose_specification() -> None:
+def test_docker_compose_file_is_valid_by_specification() -> None:
     stack = PyOptions(apply_merge=True).from_yaml(FILE.read_text())
     stack.validate()
     assert {"kafka", "jobmanager", "taskmanager", "sql-client", "s3", "spark", "migrate"} <= set(
@@ -39,20 +39,20 @@ def test_stack_is_valid_by_compose_specification() -> None:
     )
 
 
-def test_validation_detects_misspelled_key() -> None:
+def test_validation_of_docker_compose_file_detects_misspelled_key() -> None:
     text = FILE.read_text().replace("  kafka:\n    image:", "  kafka:\n    imagee:", 1)
     with pytest.raises(ValueError, match="imagee"):
         PyOptions(apply_merge=True).from_yaml(text)
 
 
-def test_every_image_tag_is_release(stack: dict[str, Any]) -> None:
+def test_every_image_tag_in_docker_compose_file_is_release(stack: dict[str, Any]) -> None:
     images = {service["image"] for service in stack["services"].values() if "image" in service}
     assert len(images) >= 5
     for image in images:
         assert re.fullmatch(r"[a-z/]+:\d+\.\d+\.\d+[\w.-]*", image), image
 
 
-def test_referenced_services_and_volumes_exist(stack: dict[str, Any]) -> None:
+def test_services_and_volumes_in_docker_compose_file_exist(stack: dict[str, Any]) -> None:
     services = stack["services"]
     for service in services.values():
         for name, needed in service.get("depends_on", {}).items():
@@ -62,7 +62,7 @@ def test_referenced_services_and_volumes_exist(stack: dict[str, Any]) -> None:
         assert {name for name in sources if not name.startswith("./")} <= set(stack["volumes"])
 
 
-def test_releases_match_demo(stack: dict[str, Any]) -> None:
+def test_releases_in_docker_compose_file_match_demo(stack: dict[str, Any]) -> None:
     services = stack["services"]
     locked = {f"{jar.group}:{jar.artifact}:{jar.version}" for jar in read_lock()[JARS]}
     connector = re.findall(r"org\.apache\.[\w.:-]+", services["connector"]["command"][-1])
@@ -76,14 +76,14 @@ def test_releases_match_demo(stack: dict[str, Any]) -> None:
     assert f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}" in services["spark"]["entrypoint"]
 
 
-def test_referenced_example_files_exist(stack: dict[str, Any]) -> None:
+def test_example_files_in_docker_compose_file_exist(stack: dict[str, Any]) -> None:
     named = set(re.findall(r"/examples/[\w./-]+", FILE.read_text() + SCRIPT))
     assert len(named) >= 5
     for name in named:
         assert (ROOT / name.removeprefix("/")).exists(), name
 
 
-def test_addresses_match_sql(stack: dict[str, Any]) -> None:
+def test_addresses_in_docker_compose_file_match_sql(stack: dict[str, Any]) -> None:
     sql = "".join(file.read_text() for file in (ROOT / "examples").rglob("*.sql"))
     servers = set(re.findall(r"bootstrap\.servers' = '(\S+)'", sql))
     assert servers == {"kafka:9092"}
@@ -96,7 +96,7 @@ def test_addresses_match_sql(stack: dict[str, Any]) -> None:
         assert f"lake:{path}" in stack["services"][name]["volumes"], name
 
 
-def test_addresses_of_spec_match_services(stack: dict[str, Any]) -> None:
+def test_addresses_in_cut_over_spec_match_docker_compose_services(stack: dict[str, Any]) -> None:
     spec = yaml.safe_load((ROOT / "examples/orders/cut-over.yaml").read_text())
     services = stack["services"]
     assert "8081" in services["jobmanager"]["ports"][0]
@@ -107,14 +107,14 @@ def test_addresses_of_spec_match_services(stack: dict[str, Any]) -> None:
     assert spec["sink"] == command[command.index("--path") + 1]
 
 
-def test_services_called_by_script_exist(stack: dict[str, Any]) -> None:
+def test_docker_compose_services_called_by_script_exist(stack: dict[str, Any]) -> None:
     called = re.findall(r"docker compose (?:exec -T|run --rm -T|up --detach|stop) ([\w-]+)", SCRIPT)
     assert set(called) == {"sql-client", "migrate", "spark"}
     assert set(called) <= set(stack["services"])
 
 
 @pytest.mark.skipif(not docker("compose", "version", seconds=10), reason="no docker compose")
-def test_compose_accepts_file() -> None:
+def test_docker_compose_accepts_its_file() -> None:
     subprocess.run(
         ["docker", "compose", "--profile", "*", "--file", str(FILE), "config", "--quiet"],
         check=True,

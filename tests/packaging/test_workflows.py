@@ -59,7 +59,7 @@ def test_actionlint_detects_misspelled_input(go: str, tmp_path: Path) -> None:
     assert 'input "subject-paths" is not defined in action' in done.stdout
 
 
-def test_job_running_project_code_has_read_permission_only() -> None:
+def test_ci_job_that_runs_project_code_has_only_read_permission() -> None:
     jobs = _jobs()
     assert jobs.keys() == {
         "checks/checks",

@@ -25,7 +25,7 @@ from tests.support.strategies.keyed import KeyedCheckpoint, keyed_checkpoints
 
 
 @pytest.mark.parametrize("examples", [60, pytest.param(1000, marks=pytest.mark.slow)])
-def test_keyed_entries_match_encoded_entries(examples: int) -> None:
+def test_decoded_keyed_entries_match_encoded_entries(examples: int) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def holds(data: st.DataObject) -> None:
@@ -57,7 +57,7 @@ def test_keyed_entries_match_encoded_entries(examples: int) -> None:
 
 
 @pytest.mark.parametrize("examples", [60, pytest.param(1000, marks=pytest.mark.slow)])
-def test_kernel_and_plain_reader_agree_on_damaged_state(examples: int) -> None:
+def test_compiled_kernel_and_plain_python_reader_agree_on_damaged_state(examples: int) -> None:
     """After any changed byte, both readers return the same rows or the same error."""
 
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))

@@ -345,7 +345,7 @@ def _reader_state_agrees(state: ByteArrays) -> None:
     ],
     ids=lambda holds: holds.__name__,
 )
-def test_bulk_reads_match_sequential_reads(
+def test_bulk_reads_of_state_match_sequential_reads(
     holds: Callable[[st.DataObject], None], examples: int
 ) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
@@ -365,7 +365,7 @@ def _damaged(data: bytes, first: int) -> Iterator[bytes]:
             yield data[:place] + bytes((byte,)) + data[place + 1 :]
 
 
-def test_every_damaged_byte_of_file_run_matches_sequential_read() -> None:
+def test_bulk_read_of_incremental_handle_with_damaged_byte_matches_sequential_read() -> None:
     shared = (("000123.sst", FileHandle("s3://b/1", 5)),) * 4
     private = (("CURRENT", RelativeFileHandle("c", 16)), ("1", ByteStreamHandle("m", b"abc")))
     meta = FileHandle("s3://b/m", 9)
@@ -375,14 +375,14 @@ def test_every_damaged_byte_of_file_run_matches_sequential_read() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_every_damaged_byte_of_enumerator_matches_sequential_read(version: int) -> None:
+def test_bulk_read_of_enumerator_with_damaged_byte_matches_sequential_read(version: int) -> None:
     splits = [KafkaSplit("orders", 0, 5), KafkaSplit("orders", 1, 5, 9), KafkaSplit("a", 0, 5)]
     entries = [EnumeratorSplit(split) for split in splits]
     for data in _damaged(encode_enumerator(version, entries), 0):
         _enumerator_agrees(version, data)
 
 
-def test_every_damaged_byte_of_reader_state_matches_sequential_read() -> None:
+def test_bulk_read_of_reader_state_with_damaged_byte_matches_sequential_read() -> None:
     stream, offsets = _stream([KafkaSplit("orders", 0, 5), KafkaSplit("a", 1, 5, 9)], 6)
     for data in _damaged(stream, 0):
         _reader_state_agrees(_state(data, 0, offsets, 0))
@@ -397,7 +397,7 @@ def test_every_damaged_byte_of_reader_state_matches_sequential_read() -> None:
     ],
     ids=["twice", "unknown status", "unknown marker"],
 )
-def test_columns_do_not_read_invalid_enumerator(
+def test_bulk_reader_leaves_invalid_enumerator_to_sequential_reader(
     version: int, entries: list[EnumeratorSplit]
 ) -> None:
     data = encode_enumerator(version, entries)
@@ -406,7 +406,7 @@ def test_columns_do_not_read_invalid_enumerator(
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_enumerator_beyond_end_of_its_frame_is_refused(version: int) -> None:
+def test_enumerator_entries_beyond_end_of_enumerator_are_refused(version: int) -> None:
     entries = [EnumeratorSplit(KafkaSplit(topic, 0, 5)) for topic in ("orders", "a")]
     data = encode_enumerator(version, entries)
     count, start = _counted(version, data)
@@ -416,8 +416,8 @@ def test_enumerator_beyond_end_of_its_frame_is_refused(version: int) -> None:
         read_enumerator(Cursor(data, "enumerator", 0, end), version)
 
 
-def test_element_starting_inside_header_is_refused() -> None:
-    """The length of an element of 256 bytes or more ends like a header of version 1."""
+def test_reader_state_element_that_starts_inside_header_is_refused() -> None:
+    """The first bytes of an element of 256 to 511 bytes look like a header of version 1."""
     encoded = encode_reader_element(encode_split("t" * 240, 0, 5))
     stream = b"\0" + struct.pack(">i", len(encoded)) + encoded
     assert stream.startswith(b"\0\0\0\1")

@@ -284,7 +284,7 @@ def run(first: int, count: int) -> tuple[Counts, list[Wrong]]:
 
 
 @pytest.mark.parametrize("seed", FALSE_ONCE)
-def test_mirror_model_has_no_false_match_for_seeds_found_earlier(seed: int) -> None:
+def test_mirror_model_has_no_false_match_for_formerly_failing_seeds(seed: int) -> None:
     _, wrong = run(seed, 1)
     assert wrong == []
 

@@ -41,7 +41,7 @@ JOB_URI = "s3://bucket/flink/0123456789abcdef0123456789abcdef"
 
 @pytest.mark.parametrize("examples", [5, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_checkpoints_match_encoded_checkpoints(version: int, examples: int) -> None:
+def test_decoded_checkpoints_match_encoded_checkpoints(version: int, examples: int) -> None:
     @settings(
         max_examples=examples,
         deadline=None,

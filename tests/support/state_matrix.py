@@ -19,8 +19,8 @@ RESULTS = ROOT / "docs" / "state-matrix.json"
 TABLE = ROOT / "docs" / "state-matrix.md"
 _TESTS = "tests/integration/test_state_versions.py"
 _REFUSED, _SEEN = (
-    "test_state_different_from_flinks_is_refused_by_every_spark",
-    "test_ids_seen_by_flink_are_not_emitted_by_this_spark",
+    "test_state_different_from_flinks_is_refused_on_every_spark_version",
+    "test_ids_seen_by_flink_are_not_emitted_by_any_spark_version",
 )
 
 _REHEARSED = "test_rehearsal_confirms_correct_query_and_detects_missing_filter"
@@ -30,13 +30,13 @@ ROW_TESTS: Mapping[str, str] = {
     "counts, sums, newer logs": "test_counts_and_sums_continue_with_every_state_store[newer logs]",
     "ids": f"{_SEEN}[HDFSBacked]",
     "ids, RocksDB": f"{_SEEN}[RocksDB]",
-    "tumbling windows": "test_windows_continue_on_this_spark[tumbling-HDFSBacked]",
-    "hopping windows, RocksDB": "test_windows_continue_on_this_spark[hopping-RocksDB]",
-    "sessions, RocksDB": "test_windows_continue_on_this_spark[sessions-RocksDB]",
+    "tumbling windows": "test_windows_continue_on_every_spark_version[tumbling-HDFSBacked]",
+    "hopping windows, RocksDB": "test_windows_continue_on_every_spark_version[hopping-RocksDB]",
+    "sessions, RocksDB": "test_windows_continue_on_every_spark_version[sessions-RocksDB]",
     "named streams": "test_named_streams_continue_after_move",
     "wrong keys detected": f"{_REFUSED}[HDFSBacked]",
     "wrong keys detected, RocksDB": f"{_REFUSED}[RocksDB]",
-    "initialState": "test_stateful_processor_continues_on_this_spark",
+    "initialState": "test_stateful_processor_continues_on_every_spark_version",
     "rehearsals": f"{_REHEARSED}[HDFSBacked]",
     "rehearsals, RocksDB": f"{_REHEARSED}[RocksDB]",
 }
