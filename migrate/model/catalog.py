@@ -12,7 +12,7 @@ from migrate.model.message import input_error, refusal, service_error
 ABORTED_TRANSACTION = refusal(
     "aborted-transaction",
     "{transactions} of a KafkaSink was aborted on the brokers; its output is lost, and a start "
-    "from here does not reprocess the records that produced it",
+    "from this checkpoint does not reprocess the records that produced it",
     "move from an older checkpoint, and accept duplicates of the output committed after that "
     "checkpoint; or add {option.allow_in_flight:true} to accept the loss",
 )
@@ -23,8 +23,9 @@ ALREADY_EXISTS = refusal(
 )
 AT_LATEST_MARKER = refusal(
     "at-latest-marker",
-    "the job has read no record, so the position is still the 'latest' marker; a start at the "
-    "current log end offset would skip the records written since the job started",
+    "the job has not read any records from this partition, so the position is still the 'latest' "
+    "marker; a start at the current log end offset would skip the records written since the job "
+    "started",
     "wait until the partition has a record, and move from a later checkpoint; or choose a start "
     "with {option.unresolved:earliest|latest|committed|timestamp:T}",
 )
@@ -53,8 +54,8 @@ BATCH_NOT_IN_LOG = input_error(
 )
 BEYOND_END = refusal(
     "beyond-end",
-    "next offset {next_offset} is higher than the log end offset {log_end}; the topic was "
-    "recreated, or this is a different cluster",
+    "next offset {next_offset} is higher than the log end offset {log_end}; either the topic was "
+    "recreated, or these brokers belong to a different cluster",
     "pass the job's brokers with {option.bootstrap_servers}, or skip to the log end with "
     "{option.on_beyond_end:latest}",
 )
@@ -86,12 +87,12 @@ CLUSTER_NOT_IDENTIFIED = refusal(
 )
 COMMITS_AFTER_CHANGE = refusal(
     "commits-after-change",
-    "group {group} has newer commits; after the change, {count:offset} came from another client, "
-    "or from a run of migrate whose rollback file is in a different directory (the first is "
-    "{partition}: {current})",
-    "keep the newer commits; or add {option.force:true} to roll back anyway, although consumers "
-    "may then reprocess up to {reprocessed:record}, skip up to {skipped:record}, and start "
-    "according to auto.offset.reset in {removed:partition} that had no offset",
+    "group {group} has newer commits; after the change that you want to roll back, {count:offset} "
+    "changed again (the first is {partition}: {current}); either another client committed them, "
+    "or a run of migrate whose rollback file is in a different directory",
+    "keep the newer commits; or add {option.force:true} to roll back anyway; consumers may then "
+    "reprocess up to {reprocessed:record} and skip up to {skipped:record}; {removed:partition} "
+    "will have no offset, so auto.offset.reset determines the start there",
 )
 COMMITS_BEYOND_OFFSETS = input_error(
     "commits-beyond-offsets",
@@ -114,8 +115,8 @@ COMMITS_MISSING = input_error(
 )
 COMMITTED_MARKER_OFFLINE = refusal(
     "committed-marker-offline",
-    "the job has read no record, so the position is still the 'committed' marker; only a broker "
-    "can resolve this marker",
+    "the job has not read any records from this partition, so the position is still the "
+    "'committed' marker; only a broker can resolve this marker",
     "pass Flink's own group with {option.bootstrap_servers:HOST:PORT} and "
     "{option.source_group:GROUP}, or choose a start with "
     "{option.unresolved:earliest|latest|committed|timestamp:T}",
@@ -140,15 +141,15 @@ COORDINATOR_NOT_READY = service_error(
 )
 COPY_AMBIGUOUS = refusal(
     "copy-ambiguous",
-    "several offsets in the target's log agree with the job's log",
-    "start at the first of these offsets with {option.on_ambiguous:first}; this loses no records "
-    "and duplicates {records}",
+    "several offsets in the target's log match the position in the job's log",
+    "to start at the first of these offsets, add {option.on_ambiguous:first}; this loses no "
+    "records, but duplicates {records}",
 )
 COPY_DUPLICATED = refusal(
     "copy-duplicated",
     "the target's log contains duplicates from the position onward",
     "if the mirror is still copying, wait with {option.wait:5m}; otherwise, start at the first "
-    "matching offset with {option.on_ambiguous:first}; this loses no records and duplicates "
+    "matching offset with {option.on_ambiguous:first}; this loses no records, but duplicates "
     "{records}",
 )
 COPY_DUPLICATED_SINCE_PLAN = refusal(
@@ -164,7 +165,8 @@ COPY_ELSEWHERE_SINCE_PLAN = refusal(
 )
 COPY_EXPIRED = refusal(
     "copy-expired",
-    "the target's log starts {records} later",
+    "the target's log starts {records} after the position, so it lacks records that the job has "
+    "not read",
     "mirror the topic again, or move while both clusters have the records",
 )
 COPY_FILTERED = refusal(
@@ -180,7 +182,7 @@ COPY_FOREIGN = refusal(
 )
 COPY_LAGGING = refusal(
     "copy-lagging",
-    "the copy is behind by {records}",
+    "the mirror has not copied {records} yet",
     "wait for the mirror with {option.wait:5m}",
 )
 COPY_LOST_SINCE_PLAN = refusal(
@@ -283,8 +285,8 @@ EARLIER_TOPIC_RECREATED = refusal(
 )
 EARLIEST_MARKER_OFFLINE = refusal(
     "earliest-marker-offline",
-    "the job has read no record, so the position is still the 'earliest' marker; only a broker "
-    "can resolve this marker",
+    "the job has not read any records from this partition, so the position is still the "
+    "'earliest' marker; only a broker can resolve this marker",
     "add {option.bootstrap_servers:HOST:PORT}",
 )
 EARLIEST_NOT_RESOLVED = refusal(
@@ -547,8 +549,8 @@ LATER_CHANGE = refusal(
 )
 LATEST_MARKER_OFFLINE = refusal(
     "latest-marker-offline",
-    "the job has read no record, so the position is still the 'latest' marker; only a broker can "
-    "resolve this marker",
+    "the job has not read any records from this partition, so the position is still the 'latest' "
+    "marker; only a broker can resolve this marker",
     "wait until the partition has a record, and move from a later checkpoint; or choose a start "
     "with {option.unresolved:earliest|latest|committed|timestamp:T}",
 )
@@ -628,8 +630,8 @@ NO_CHECKPOINT_LOCATION = input_error(
 )
 NO_COMMITTED_OFFSET = refusal(
     "no-committed-offset",
-    "the job has read no record, so the position is still the 'committed' marker, but group "
-    "{group!r} has no committed offset for this partition",
+    "the job has not read any records from this partition, so the position is still the "
+    "'committed' marker, but group {group!r} has no committed offset for this partition",
     "pass Flink's own group with {option.source_group:GROUP}, or choose a start with "
     "{option.unresolved:earliest|latest|committed|timestamp:T}",
 )
@@ -701,8 +703,8 @@ NO_SASL_AT_LISTENER = service_error(
 )
 NO_SOURCE_GROUP = refusal(
     "no-source-group",
-    "the job has read no record, so the position is still the 'committed' marker; only Flink's "
-    "own consumer group has the start offset",
+    "the job has not read any records from this partition, so the position is still the "
+    "'committed' marker; only Flink's own consumer group has the start offset",
     "pass Flink's own group with {option.source_group:GROUP}, or choose a start with "
     "{option.unresolved:earliest|latest|committed|timestamp:T}",
 )
@@ -764,8 +766,8 @@ OPEN_TRANSACTION = refusal(
     "open-transaction",
     "{transactions} of a KafkaSink is still open on the brokers; its output will be lost when the "
     "transaction times out",
-    "restore the job from here once, let it commit, and stop it with a new savepoint; or add "
-    "{option.allow_in_flight:true} to accept the loss",
+    "restore the job from this checkpoint once, let it commit, and stop it with a new savepoint; "
+    "or add {option.allow_in_flight:true} to accept the loss",
 )
 PARTITION_CREATED_SINCE_PLAN = refusal(
     "partition-created-since-plan",
@@ -842,8 +844,8 @@ POSITIONS_DIFFER_CLUSTER_UNKNOWN = refusal(
     "{sources} sources of topic {topic} have different positions in {count} of its partitions "
     "(operators {operators}; {partition}: {starts})",
     "choose one source with {option.source:OPERATOR_ID}; or, if all sources read the same Kafka "
-    "cluster (their state does not show whether they do), add {option.one_cluster:true} and "
-    "{option.merge_sources:min} to use the lower offsets",
+    "cluster, add {option.one_cluster:true} and {option.merge_sources:min} to use the lower "
+    "offsets",
 )
 POSITIONS_NOT_READABLE_AGAIN = input_error(
     "positions-not-readable-again",
@@ -859,9 +861,9 @@ PROGRESS_REPORT = input_error(
 QUERY_BEYOND_END = refusal(
     "query-beyond-end",
     "{partition}: the query's next offset {next_offset} is higher than the log end offset "
-    "{log_end}; the topic was recreated, or these brokers belong to a different cluster",
-    "with {option.bootstrap_servers}, pass the brokers that the query reads; if the topic was "
-    "recreated, start the query with a new checkpoint location",
+    "{log_end}; either these brokers belong to a different cluster, or the topic was recreated",
+    "pass the brokers of the query's cluster with {option.bootstrap_servers}; or, if the topic "
+    "was recreated, start the query with a new checkpoint location",
 )
 QUERY_ID_UNREADABLE = input_error(
     "query-id-unreadable",
@@ -877,7 +879,7 @@ QUERY_PARTITIONS_MISSING = refusal(
     "query-partitions-missing",
     "{partition}: these brokers have neither this partition nor any other partition that the "
     "query reads",
-    "with {option.bootstrap_servers}, pass the brokers that the query reads",
+    "pass the brokers of the query's cluster with {option.bootstrap_servers}",
 )
 QUERY_PROGRESS_UNKNOWN = refusal(
     "query-progress-unknown",

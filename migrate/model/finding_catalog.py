@@ -9,11 +9,11 @@ from __future__ import annotations
 from migrate.model.finding import Code
 from migrate.model.message import finding
 
-_BEAM_RECORDS = "an Apache Beam pipeline stores {records:record} here that "
+_BEAM_RECORDS = "the state of this Apache Beam operator contains {records:record} that "
 _COMMITTED_IF_FINISHED = "if Flink shows the job as FINISHED, the stop committed that output"
 _DRAIN = (
-    "stop the job with --drain, so that it waits for the responses; if the job has ended, first "
-    "restore it from this checkpoint"
+    "stop the job with --drain, so that the operator waits for the responses; if the job has "
+    "ended, first restore it from this checkpoint"
 )
 _HIDDEN = "records in unfinished files stay hidden (.inprogress) after a move"
 _LOST = (
@@ -46,52 +46,53 @@ _USE_EXACT = (
 
 ANOTHER_SOURCE_KIND = finding(
     Code.ANOTHER_SOURCE_KIND,
-    "its source state does not belong to a KafkaSource, so the source is not moved ({reason})",
+    "the operator's source state does not belong to a KafkaSource, so the source is not moved "
+    "({reason})",
 )
 ASYNC_JOIN_NOT_READ = finding(
     Code.IN_FLIGHT_RECORDS,
-    "its keyed state may contain records waiting for responses (an async join), but the "
-    "keyed_state extension is not installed; a move loses such records",
+    "the operator's keyed state may contain records waiting for responses (an async join), but "
+    "the keyed_state extension is not installed; a move loses such records",
     _DRAIN,
 )
 ASYNC_JOIN_RECORDS = finding(
     Code.IN_FLIGHT_RECORDS,
-    "its keyed state contains {records:record} waiting for responses (an async join); a move loses "
-    "them",
+    "the operator's keyed state contains {records:record} waiting for responses (an async join); "
+    "a move loses them",
     _DRAIN,
 )
 ASYNC_JOIN_UNCOUNTED = finding(
     Code.IN_FLIGHT_RECORDS,
-    "its keyed state contains records waiting for responses (an async join); a move loses them",
+    "the operator's keyed state contains records waiting for responses (an async join); a move "
+    "loses them",
     _DRAIN,
 )
 ASYNC_JOIN_UNREADABLE = finding(
     Code.IN_FLIGHT_RECORDS,
-    "its keyed state may contain records waiting for responses (an async join), but this state "
-    "cannot be read ({reason}); a move loses such records",
+    "the operator's keyed state may contain records waiting for responses (an async join), but "
+    "this state cannot be read ({reason}); a move loses such records",
     _DRAIN,
 )
 ASYNC_RECORDS = finding(
     Code.IN_FLIGHT_RECORDS,
-    "its queue contains up to {records:record} waiting for responses (async I/O); a move loses "
-    "them",
+    "the operator's queue contains up to {records:record} waiting for responses (async I/O); a "
+    "move loses them",
     _DRAIN,
 )
 BEAM_BUNDLE_RECORDS = finding(
     Code.IN_FLIGHT_RECORDS,
-    _BEAM_RECORDS + "the operator emitted for the checkpoint at the end of a bundle; a move loses "
-    "them",
+    _BEAM_RECORDS + "the operator emitted when the checkpoint ended its bundle; a move loses them",
     "run the pipeline with --finishBundleBeforeCheckpointing, and take a new checkpoint",
 )
 BEAM_DISCOVERY = finding(
     Code.INITIAL_DISCOVERY,
-    "it is a KafkaIO source in an Apache Beam pipeline; it reads only the partitions that existed "
-    "when the pipeline started, and has read no records of other partitions",
+    "the operator is a KafkaIO source in an Apache Beam pipeline; such a source reads only the "
+    "partitions that existed when the pipeline started",
 )
 BEAM_FUNCTION = finding(
     Code.ANOTHER_SOURCE_KIND,
-    "it is an Apache Beam DoFn with keyed state; if the DoFn reads Kafka (a splittable DoFn), its "
-    "positions are not moved",
+    "the operator is an Apache Beam DoFn with keyed state; if the DoFn reads Kafka (a splittable "
+    "DoFn), its positions are not moved",
     "run the pipeline with --experiments=use_deprecated_read",
 )
 BEAM_PUSHED_BACK_RECORDS = finding(
@@ -109,13 +110,14 @@ BEAM_STABLE_INPUT_RECORDS = finding(
 )
 COMMITTED_MARKER = finding(
     Code.COMMITTED_MARKER,
-    "the job has not read any records from {count:partition} at the 'committed' marker; only "
-    "Flink's own consumer group has the start positions of these partitions",
+    "{count:partition is|partitions are} still at the 'committed' marker, because the job has not "
+    "read any records there; only Flink's own consumer group has the start positions of these "
+    "partitions",
 )
 DAMAGED_SOURCE = finding(
     Code.DAMAGED_SOURCE,
-    "some of its state belongs to a Kafka source, and some cannot be decoded ({reason}); the "
-    "source is damaged, or its kind is unsupported",
+    "some of the operator's state belongs to a Kafka source, and some cannot be decoded "
+    "({reason}); the source is damaged, or its kind is unsupported",
 )
 FILES_IN_PROGRESS = finding(
     Code.FILES_IN_PROGRESS,
@@ -148,8 +150,8 @@ HYBRID_SOURCE = finding(
 )
 HYBRID_SOURCE_DAMAGED = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
-    "this HybridSource is reading source {number} in its list; some of its state belongs to a "
-    "Kafka source, and some cannot be decoded ({reason})",
+    "this HybridSource is reading source {number} in its list; some of the operator's state "
+    "belongs to a Kafka source, and some cannot be decoded ({reason})",
 )
 HYBRID_SOURCE_ELSEWHERE = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
@@ -163,15 +165,15 @@ HYBRID_SPLITS_LEFT = finding(
 )
 IDLE_COMMITTER = finding(
     Code.SINK_STATE,
-    "it is a sink committer without transactions to commit",
+    "the operator is a sink committer without transactions to commit",
 )
 IDLE_FILE_SINK = finding(
     Code.SINK_STATE,
-    "it is a FileSink writer with no open file",
+    "the operator is a FileSink writer with no open file",
 )
 IDLE_KAFKA_SINK = finding(
     Code.SINK_STATE,
-    "it is a KafkaSink writer (transactional ID prefix {prefixes!r})",
+    "the operator is a KafkaSink writer (transactional ID prefix {prefixes!r})",
 )
 INITIAL_DISCOVERY = finding(
     Code.INITIAL_DISCOVERY,
@@ -187,24 +189,25 @@ KAFKA_ASSUMED = finding(
 )
 KAFKA_SINK_WITH_OPEN_TRANSACTIONS = finding(
     Code.SINK_STATE,
-    "it is a KafkaSink writer (transactional ID prefix {prefixes!r}), with {count:transaction} in "
-    "progress",
+    "the operator is a KafkaSink writer (transactional ID prefix {prefixes!r}), with "
+    "{count:transaction} in progress",
 )
 LATER_CHECKPOINT = finding(
     Code.RAN_ON,
     "the job kept running after this checkpoint, and its later output would be duplicated; "
     "chk-{newest} in the same directory was written after this chk-{number}, although its number "
-    "is lower; this is no evidence if the checkpoints were copied without their modification times",
+    "is lower; ignore this if the checkpoints were copied without their modification times",
 )
 LATEST_MARKER = finding(
     Code.LATEST_MARKER,
-    "the job has not read any records from {count:partition} at the 'latest' marker; a start at "
-    "the current log end offset would skip the records written since the checkpoint",
+    "{count:partition is|partitions are} still at the 'latest' marker, because the job has not "
+    "read any records there; a start at the current log end offset would skip the records written "
+    "since the checkpoint",
 )
 LEGACY_CONSUMER = finding(
     Code.LEGACY_CONSUMER,
-    "its state has the name used by FlinkKafkaConsumer (the predecessor of KafkaSource), but "
-    "contains no readable position ({reason})",
+    "the operator's state has the name that FlinkKafkaConsumer uses (the predecessor of "
+    "KafkaSource), but contains no readable position ({reason})",
 )
 LOWER_NUMBER_IS_LATER = finding(
     Code.NUMBERING_BEGAN_ANEW,
@@ -342,8 +345,8 @@ STATEFUL_OUTPUT_MAY_BE_BEYOND = finding(
 )
 STATE_NOT_MOVED = finding(
     Code.STATE_NOT_MOVED,
-    "it has {sizes} that will not be migrated; this state may contain records that were read but "
-    "not emitted",
+    "the operator has {sizes} that will not be migrated; this state may contain records that were "
+    "read but not emitted",
 )
 STATE_OF_OPERATORS_NOT_MOVED = finding(
     Code.STATE_NOT_MOVED,
@@ -353,7 +356,7 @@ STATE_OF_OPERATORS_NOT_MOVED = finding(
 TRANSACTIONS_ABORTED = finding(
     Code.PENDING_TRANSACTIONS,
     "{transactions} of a KafkaSink was aborted on the brokers; its output is lost, and a start "
-    "from here does not reprocess the records that produced it",
+    "from this checkpoint does not reprocess the records that produced it",
 )
 TRANSACTIONS_NOT_QUERIED = finding(
     Code.PENDING_TRANSACTIONS,
@@ -375,7 +378,7 @@ TRANSACTIONS_UNKNOWN = finding(
 )
 UNALIGNED_RECORDS = finding(
     Code.IN_FLIGHT_RECORDS,
-    "its channels contain {bytes} bytes of records that are not yet processed (an "
+    "the operator's channels contain {bytes} bytes of records that are not yet processed (an "
     "unaligned checkpoint); a move loses them",
     "take an aligned checkpoint, or use stop-with-savepoint",
 )

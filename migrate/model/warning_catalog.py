@@ -16,8 +16,8 @@ ABORTED_COPIES = warning(
 )
 AGE_OF_COPY_UNKNOWN = warning(
     "age-unknown",
-    "the checkpoint is a copy of {origin}, and its file is dated {time}; if this is the time of "
-    "the copy, migrate cannot detect a recreated topic",
+    "the checkpoint is a copy of {origin}, and its metadata file is dated {time}; if this is the "
+    "time of the copy instead of the checkpoint, migrate cannot detect a recreated topic",
 )
 AGE_UNKNOWN = warning(
     "age-unknown",
@@ -337,8 +337,8 @@ UNFINISHED_SEED = warning(
 )
 UNLISTED_PARTITION = warning(
     "unlisted-partition",
-    "the checkpoint does not contain {count:partition} with records older than the checkpoint "
-    "(the first is {partition}: up to {records:record})",
+    "the checkpoint does not contain {count:partition|partitions}, although the records there are "
+    "older than the checkpoint (the first is {partition}: up to {records:record})",
 )
 UNSEEDED_STREAM = warning(
     "unseeded-stream",
@@ -348,6 +348,7 @@ UNSEEDED_STREAM = warning(
 YOUNG_TOPIC = warning(
     "young-topic",
     "{count:new topic with a name similar to the job's topics is|new topics with names similar to "
-    "the job's topics are} not in the checkpoint of {time} (the first is {topic}: {evidence})",
+    "the job's topics are} not in the checkpoint taken at {time} "
+    "(the first is {topic}: {evidence})",
     "if the job discovers topics by a pattern, add {option.topic_pattern}, such as '{pattern}'",
 )

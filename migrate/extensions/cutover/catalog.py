@@ -62,7 +62,7 @@ FINAL_SAVEPOINT_UNKNOWN = stop(
     "job {job_id} ({job}) is {state} in Flink, but Flink reports none of the savepoints in "
     "{folder} ({savepoints}) as the job's final savepoint",
     "if the job is not running, start it from its newest checkpoint or from one of these "
-    "savepoints; then set record to a new folder, and rerun the command",
+    "savepoints; then set record in the spec to a new folder, and rerun the command",
 )
 FIRST_BATCH_NOT_COMMITTED = stop(
     "first-batch-not-committed",
@@ -105,8 +105,9 @@ GROUP_WRITER_UNKNOWN = refusal(
 )
 JOB_ENDED_WITH_OTHER_SAVEPOINT = stop(
     "job-ended-with-other-savepoint",
-    "the job was restarted; it ended with {savepoint}, but this record contains {recorded}",
-    "set record to a new folder, and rerun the command",
+    "the job was restarted; it ended with {savepoint}, but the record of this cut-over contains "
+    "{recorded}",
+    "set record in the spec to a new folder, and rerun the command",
 )
 JOB_NAME_UNKNOWN = refusal(
     "job-name-unknown",
@@ -123,8 +124,8 @@ JOB_NOT_LISTED = stop(
     "job-not-listed",
     "Flink no longer lists job {job_id}, and the job may not have committed its pending output at "
     "savepoint {savepoint}",
-    "start the job once from this savepoint (flink run -s), or set flink.savepoint to {savepoint}; "
-    "then set record to a new folder, and rerun the command",
+    "start the job once from this savepoint (flink run -s), or set flink.savepoint to "
+    "{savepoint}; then set record in the spec to a new folder, and rerun the command",
 )
 JOB_NOT_RUNNING = refusal(
     "job-not-running",
@@ -144,8 +145,8 @@ LEGACY_CONSUMER_STOP = refusal(
 )
 LOCATION_HAS_BATCHES = refusal(
     "location-has-batches",
-    "{location} contains batches, but this record did not write the location; the start offsets of "
-    "its query are unknown",
+    "{location} contains batches, but this cut-over did not write the location; the start offsets "
+    "of its query are unknown",
     "run `migrate verify`, or choose a new directory",
 )
 LOCATION_IS_FILE = refusal(
@@ -156,23 +157,23 @@ LOCATION_IS_FILE = refusal(
 LOCATION_NOT_PRIMED = refusal(
     "location-not-primed",
     "the location was not primed, because it has no committed batch",
-    "check that no query is running from the location, remove the location, and rerun the command; "
-    "or, if this record has not written the location, choose a new directory",
+    "check that no query is running from the location, remove the location, and rerun the "
+    "command; or, if this cut-over did not write the location, choose a new directory",
 )
 LOCATION_OF_OTHER_QUERY = refusal(
     "location-of-other-query",
-    "{location} contains query {query_id}, but this record has written query {written}",
+    "{location} contains query {query_id}, but this cut-over wrote query {written}",
     "if nothing needs the directory, remove it yourself, and rerun the command",
 )
 LOCATION_OF_OTHER_WRITER = refusal(
     "location-of-other-writer",
-    "{location} contains the planned query {query_id}, but this record has not written this "
+    "{location} contains the planned query {query_id}, but this cut-over did not write this "
     "query; another cut-over may start the query",
     "choose a new directory, or take over the query with {option.adopt:true}",
 )
 LOCATION_TAKEN = refusal(
     "location-taken",
-    "{location} already contains a query, but this record has no plan yet",
+    "{location} already contains a query, but this cut-over has no plan yet",
     "choose a new directory",
 )
 NO_BATCH_IN_TIME = stop(
@@ -191,7 +192,7 @@ NO_FINAL_SAVEPOINT = stop(
     "job {job_id} ({job}) is {state} in Flink, but Flink reports no final savepoint for the job "
     "in {folder}",
     "if the job is not running, start it from its newest checkpoint or savepoint; then set record "
-    "to a new folder, and rerun the command",
+    "in the spec to a new folder, and rerun the command",
 )
 NO_JOB_RUNNING = refusal(
     "no-job-running",
@@ -251,14 +252,14 @@ PRIME_COMMAND_UNFINISHED = stop(
 PRIMED_BATCHES_DIFFER = refusal(
     "primed-batches-differ",
     "these batches in the location do not end at the planned offsets: {batches}",
-    "check that no query is running from the location, remove the location, and rerun the command; "
-    "or, if this record has not written the location, choose a new directory",
+    "check that no query is running from the location, remove the location, and rerun the "
+    "command; or, if this cut-over did not write the location, choose a new directory",
 )
 PRIMED_LOCATION_IN_USE = refusal(
     "primed-location-in-use",
     "the location contains an uncommitted batch, so a query has already run from it",
-    "check that no query is running from the location, remove the location, and rerun the command; "
-    "or, if this record has not written the location, choose a new directory",
+    "check that no query is running from the location, remove the location, and rerun the "
+    "command; or, if this cut-over did not write the location, choose a new directory",
 )
 PRIMED_LOCATION_REMOTE = refusal(
     "primed-location-remote",
@@ -268,14 +269,14 @@ PRIMED_LOCATION_REMOTE = refusal(
 PRIMED_SEED_DIFFERS = refusal(
     "primed-seed-differs",
     "the seed in the location differs from the plan",
-    "check that no query is running from the location, remove the location, and rerun the command; "
-    "or, if this record has not written the location, choose a new directory",
+    "check that no query is running from the location, remove the location, and rerun the "
+    "command; or, if this cut-over did not write the location, choose a new directory",
 )
 PRIMED_STATE_MISSING = refusal(
     "primed-state-missing",
     "the location was not primed, because it contains no state",
-    "check that no query is running from the location, remove the location, and rerun the command; "
-    "or, if this record has not written the location, choose a new directory",
+    "check that no query is running from the location, remove the location, and rerun the "
+    "command; or, if this cut-over did not write the location, choose a new directory",
 )
 PRIMING_END_UNKNOWN = refusal(
     "priming-end-unknown",
@@ -343,8 +344,8 @@ RESTART_HIDDEN_AFTER_START = refusal(
 RESTARTED_JOB = stop(
     "restarted-job",
     "job {job} was restarted as {job_id} ({state}) and has written output since the savepoint",
-    "to move the restarted job, first roll back with {option.back:true}, or set record to a new "
-    "folder",
+    "to move the restarted job, first roll back with {option.back:true}, or set record in the "
+    "spec to a new folder",
 )
 RESTARTED_JOB_AND_READERS = stop(
     "restarted-job-and-readers",
@@ -360,7 +361,7 @@ RESTARTED_OR_OTHER_JOB = refusal(
 )
 ROLLBACK_FILE_MISSING = refusal(
     "rollback-file-missing",
-    "group {group} contains commits of this record, but the rollback file is missing from the "
+    "group {group} contains commits of this cut-over, but the rollback file is missing from the "
     "record's folder",
     "restore the file, and rerun the command",
 )
@@ -379,12 +380,12 @@ SAVEPOINT_KEY_ADDED = refusal(
     "savepoint-key-added",
     "flink.savepoint was added ({savepoint}), but an earlier run already asked Flink to stop "
     "{job} ({job_id})",
-    "remove flink.savepoint, or, to start a new cut-over, set record to a new folder",
+    "remove flink.savepoint, or, to start a new cut-over, set record in the spec to a new folder",
 )
 SAVEPOINT_KEY_REMOVED = refusal(
     "savepoint-key-removed",
     "flink.savepoint was removed (it was {savepoint})",
-    "restore flink.savepoint, or, to start a new cut-over, set record to a new folder",
+    "restore flink.savepoint, or, to start a new cut-over, set record in the spec to a new folder",
 )
 SAVEPOINT_MISSING_AFTER_END = refusal(
     "savepoint-missing-after-end",
@@ -421,7 +422,7 @@ SPEC_EMPTY = input_error(
 SPEC_KEY_CHANGED = refusal(
     "spec-key-changed",
     "{key} has changed from {before} to {after}",
-    "restore the old value, or, to start a new cut-over, set record to a new folder",
+    "restore the old value, or, to start a new cut-over, set record in the spec to a new folder",
 )
 SPEC_NOT_VALID = input_error(
     "spec-not-valid",

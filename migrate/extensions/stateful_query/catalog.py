@@ -6,7 +6,8 @@ from migrate.model.message import input_error, refusal, warning
 
 CHECKPOINTS_REVERSED = refusal(
     "checkpoints-reversed",
-    "earlier is {earlier}, and later is {later}, but later must have the higher checkpoint number",
+    "the argument earlier is {earlier}, and the argument later is {later}, but later must have "
+    "the higher checkpoint number",
     "swap the arguments earlier and later",
 )
 COPY_INSIDE_QUERY = refusal(
@@ -394,12 +395,13 @@ EMPTY_STATE = warning(
 )
 EXPIRED_STATE = warning(
     "expired-state",
-    "{count:expired entry is|expired entries are} not migrated, because the last use was "
+    "{count:expired entry is|expired entries are} not migrated, because they were last used "
     "{ttl_ms} ms or more before the stop at {time}",
 )
 EXPIRY_DOUBTFUL = warning(
     "expiry-doubtful",
-    "{count} of the entries expired after the last access that the state records",
+    "{count} of the expired entries would not have expired if the job had stopped at the last "
+    "access that the state records",
     "if the checkpoint is a copy, pass the time at which the job stopped ({option.stopped_at_ms})",
 )
 EXPIRY_ENDS = warning(
