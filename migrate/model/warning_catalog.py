@@ -339,6 +339,7 @@ UNLISTED_PARTITION = warning(
     "unlisted-partition",
     "the checkpoint does not contain {count:partition|partitions}, although the records there are "
     "older than the checkpoint (the first is {partition}: up to {records:record})",
+    "if the job reads only certain partitions, pass them with {option.partitions}",
 )
 UNSEEDED_STREAM = warning(
     "unseeded-stream",
