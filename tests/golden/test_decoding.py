@@ -302,7 +302,7 @@ def test_async_queues_and_open_files_match_flinks_serializers(held: dict[str, An
         waiting += len(operator.get("async", {}).get("waiting", ()))
     told = [finding.message for finding in findings if finding.code == "in-flight-records"]
     assert [message.partition(" waiting for responses")[0] for message in told] == (
-        [f"its queue contains up to {waiting} records"] if waiting else []
+        [f"the operator's queue contains up to {waiting} records"] if waiting else []
     )
     assert bool(waiting) == (held["expected"]["checkpoint_type"]["name"] == "Suspend Savepoint")
 

@@ -281,7 +281,7 @@ def test_mirror_that_copied_records_twice_requires_on_ambiguous_option(
         chk = write_source(tmp_path / f"{position}/chk-3", {0: splits(topic, [position])})
         result = _to_spark(chk, broker, other)
         assert result.code == 4 and "mirror went back" in result.stderr
-        assert "this loses no records and duplicates 110 records" in result.stderr
+        assert "this loses no records, but duplicates 110 records" in result.stderr
         result = _to_spark(chk, broker, other, "--on-ambiguous", "first")
         assert json.loads(result.stdout) == {topic: {"0": first}}
         assert "duplicates up to 110 records" in result.stderr
@@ -406,7 +406,8 @@ def test_missing_copies_of_equal_records_are_reported_as_expired_or_lagging(
         refused = _to_spark(chk, broker, other, *more)
         assert (refused.code, refused.stdout) == (4, "")
         assert (
-            "mirror lags: the copy is behind by at least 61 consumed records" in refused.stderr
+            "mirror lags: the mirror has not copied at least 61 consumed records yet"
+            in refused.stderr
         ), refused.stderr
     copier.copy(lagging, lagging, lambda record: (record.offset() or 0) >= 40)
     done = _to_spark(chk, broker, other)
@@ -751,7 +752,7 @@ def test_records_of_open_transaction_are_reported_as_mirror_lag(
     chk = write_source(tmp_path / "chk-3", {0: splits(topic, [4])})
     refused = _to_spark(chk, broker, other, "--wait", "1s")
     assert (refused.code, refused.stdout) == (4, "")
-    assert "mirror lags: the copy is behind by at most 2 consumed records" in refused.stderr
+    assert "mirror lags: the mirror has not copied at most 2 consumed records yet" in refused.stderr
     producer.commit_transaction(30)
     copier.copy(topic, topic, lambda record: (record.offset() or 0) >= 2, "read_committed")
     result = _to_spark(chk, broker, other)
@@ -772,7 +773,7 @@ def test_lagging_mirror_of_compacted_topic_is_refused(
         chk = write_source(tmp_path / f"{position}/chk-3", {0: splits(topic, [position])})
         refused = _to_spark(chk, broker, other)
         assert (refused.code, refused.stdout) == (4, "")
-        text = f"mirror lags: the copy is behind by at most {missing} consumed records"
+        text = f"mirror lags: the mirror has not copied at most {missing} consumed records yet"
         assert text in refused.stderr, refused.stderr
 
 

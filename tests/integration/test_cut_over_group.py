@@ -504,7 +504,7 @@ def test_second_spec_of_same_target_requires_adopt(
     assert not (tmp_path / "started").exists()
     kept = cut_over.run("--back", "--nothing-started")
     if target != "group":
-        assert kept.code == 4 and "this record has written query" in kept.stderr, kept.stderr
+        assert kept.code == 4 and "this cut-over wrote query" in kept.stderr, kept.stderr
         assert (tmp_path / "query").exists()
     # What the refusal names works: then the second one is refused.
     assert cut_over.run("--until", "verify", "--adopt").code == 0
@@ -521,7 +521,7 @@ def test_manually_seeded_query_is_adopted_with_flag(broker: Broker, tmp_path: Pa
     )
     assert seeded.code == 0, seeded.stderr
     refused = cut_over.run("--until", "verify")
-    assert refused.code == 4 and "this record has not written this query" in refused.stderr
+    assert refused.code == 4 and "this cut-over did not write this query" in refused.stderr
     assert cut_over.run("--until", "verify", "--adopt").code == 0
     assert cut_over.run("--until", "verify").code == 0
     assert cut_over.record()["query_id"] == json.loads((query / "metadata").read_text())["id"]

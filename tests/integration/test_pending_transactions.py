@@ -119,7 +119,7 @@ def test_open_transaction_of_savepoint_is_refused(story: Story) -> None:
     assert (story.while_open.code, story.while_open.stdout) == (4, "")
     (line,) = [line for line in _lines(story.while_open, "refused: ") if "'to-long-" in line]
     assert "is still open on the brokers" in line
-    assert "restore the job from here once" in line
+    assert "restore the job from this checkpoint once" in line
 
 
 def test_aborted_transaction_of_savepoint_is_refused(story: Story) -> None:

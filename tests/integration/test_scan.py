@@ -192,7 +192,10 @@ def test_scan_saves_same_plans_as_to_spark(estate: FewJobs, tmp_path: Path) -> N
     files = {row["plan"] for row in index.values() if row["plan"]}
     assert len(files) == len(planned)
     assert {file.name for file in (tmp_path / "plans").iterdir()} == {*files, "index.csv"}
-    assert "its channels contain 7 bytes of records" in index[str(estate.unaligned)][("reasons")]
+    assert (
+        "the operator's channels contain 7 bytes of records"
+        in index[str(estate.unaligned)][("reasons")]
+    )
     assert index[str(estate.corrupt)]["reasons"]
     assert estate.gone in index[str(estate.without_topic)]["reasons"]
     assert "plans: 3 saved" in done.stderr.splitlines()

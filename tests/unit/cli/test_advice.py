@@ -159,7 +159,7 @@ def test_same_refusal_of_partitions_is_reported_once(tmp_path: Path) -> None:
     result = migrate("to-spark", chk)
     (refused,) = [line for line in result.stderr.splitlines() if line.startswith("refused: ")]
     assert refused.startswith("refused: t-0, t-1, t-2, ")
-    assert "t-19 and 10 more: unresolved: the job has read no record" in refused
+    assert "t-19 and 10 more: unresolved: the job has not read any records" in refused
 
 
 def test_single_letter_password_is_redacted_only_as_whole_word() -> None:

@@ -223,8 +223,8 @@ def test_pattern_without_match_in_checkpoint_is_warned_about(tmp_path: Path) -> 
         ),
         (
             {"t-new": _TAKEN, "t-newer": _TAKEN + 1},
-            "2 new topics with names similar to the job's topics are not in the checkpoint of "
-            "2023-11-14T22:13:20+00:00 (the first is t-new: its first record is from",
+            "2 new topics with names similar to the job's topics are not in the checkpoint "
+            "taken at 2023-11-14T22:13:20+00:00 (the first is t-new: its first record is from",
         ),
         ({"u-new": _TAKEN}, None),
     ],

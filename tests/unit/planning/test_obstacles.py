@@ -251,8 +251,8 @@ def test_sources_of_topic_must_agree_on_all_partitions(
     expected = (
         [
             f"2 sources of topic t have different positions in {told.format(_A, _B)}; {_CHOOSE}; "
-            "or, if all sources read the same Kafka cluster (their state does not show whether "
-            f"they do), add one_cluster=True and {_LOWER} to use the lower offsets"
+            "or, if all sources read the same Kafka cluster, add one_cluster=True and "
+            f"{_LOWER} to use the lower offsets"
         ]
         if told
         else []

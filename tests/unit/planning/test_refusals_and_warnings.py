@@ -214,8 +214,9 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
     assert _warned(
         _planned(0, 5), _planned(1, 6, older_offsets=1), _planned(2, 6, older_offsets=9)
     ) == [
-        "the checkpoint does not contain 2 partitions with records older than the checkpoint (the "
-        "first is t-1: up to 1 record) [unlisted-partition]"
+        "the checkpoint does not contain 2 partitions, although the records there are older than "
+        "the checkpoint (the first is t-1: up to 1 record); if the job reads only certain "
+        "partitions, pass them with partitions [unlisted-partition]"
     ]
     ran_on = [
         _planned(0, 5, job_reached=5, flink_committed=5),
@@ -290,8 +291,9 @@ def test_unknown_checkpoint_age_triggers_warning() -> None:
     ]
     copied = Origin("checkpoint", "/chk-7", 7, written_at=0, copied_from="s3://u:p@b/chk-7")
     assert list(messages.unknown_age_warnings(copied, _snapshot())) == [
-        "the checkpoint is a copy of s3://…@b/chk-7, and its file is dated "
-        f"1970-01-01T00:00:00+00:00; if this is the time of the copy, {hidden}"
+        "the checkpoint is a copy of s3://…@b/chk-7, and its metadata file is dated "
+        f"1970-01-01T00:00:00+00:00; if this is the time of the copy instead of the "
+        f"checkpoint, {hidden}"
     ]
     known = Origin("checkpoint", "/chk-7", 7, written_at=0)
     assert list(messages.unknown_age_warnings(known, _snapshot())) == []

@@ -143,7 +143,7 @@ def test_open_transaction_is_refused_regardless_of_second_transaction(
     (refusal,) = plan.refusals
     assert "still open" in refusal.what
     assert "'pay-1-5'" in refusal.what or other is TxnOutcome.OPEN
-    assert "restore the job from here once" in refusal.way_out
+    assert "restore the job from this checkpoint once" in refusal.way_out
     assert (plan.notes, _told(plan.warnings)) == ((), [])
 
 

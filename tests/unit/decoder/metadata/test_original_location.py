@@ -68,8 +68,8 @@ def test_copy_has_unknown_age(tmp_path: Path) -> None:
     os.utime(copy / "_metadata", (1_790_000_000, 1_790_000_000))
     told = _warnings(copy)
     assert (
-        f"is a copy of file:/flink/checkpoints/2.2/stop/{savepoint.name}, and its file is dated"
-        in told
+        f"is a copy of file:/flink/checkpoints/2.2/stop/{savepoint.name}, "
+        "and its metadata file is dated" in told
     )
-    assert "dated 2026-09-21T14:13:20+00:00; if this is the time of the copy, " in told
+    assert "dated 2026-09-21T14:13:20+00:00; if this is the time of the copy instead of " in told
     assert "[age-unknown]" not in _warnings(write_source(tmp_path / "chk-7", {0: splits("t", [1])}))

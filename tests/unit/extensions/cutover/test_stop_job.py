@@ -336,7 +336,9 @@ def test_spec_change_after_target_is_written_is_refused(
         refused = migrate("cut-over", seeded, *mode)
         assert (refused.code, refused.stdout) == (4, "")
         assert refused.stderr.count(told) == 1
-        assert "or, to start a new cut-over, set record to a new folder" in refused.stderr
+        assert (
+            "or, to start a new cut-over, set record in the spec to a new folder" in refused.stderr
+        )
 
 
 def test_every_dry_run_warns_if_job_restart_is_undetectable(seeded: Path) -> None:

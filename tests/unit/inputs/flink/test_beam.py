@@ -327,7 +327,7 @@ def test_records_buffered_by_beam_bundle_block_move(tmp_path: Path, name: str, w
     extraction = _extract(tmp_path, source, holding)
     (blocker,) = [f for f in extraction.findings if f.severity is Severity.BLOCKER]
     assert blocker.code == "in-flight-records"
-    assert "stores 2 records here" in blocker.message
+    assert "contains 2 records that" in blocker.message
     assert way in blocker.message
     empty = operator_with_states({name: []}, operator_id=bytes(16))
     assert "in-flight-records" not in _codes(_extract(tmp_path, source, empty))

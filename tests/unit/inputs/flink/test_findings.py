@@ -95,7 +95,7 @@ def _about(
 
 
 def _left_behind(held: str) -> _Told:
-    return Code.STATE_NOT_MOVED, _WARNING, f"it has {held} that will not be migrated"
+    return Code.STATE_NOT_MOVED, _WARNING, f"the operator has {held} that will not be migrated"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def _left_behind(held: str) -> _Told:
                 (
                     Code.IN_FLIGHT_RECORDS,
                     _BLOCKER,
-                    "its channels contain 6 bytes of records that are not yet processed",
+                    "the operator's channels contain 6 bytes of records that are not yet processed",
                 )
             ],
         ),
@@ -133,7 +133,8 @@ def _left_behind(held: str) -> _Told:
                     (
                         Code.IN_FLIGHT_RECORDS,
                         _BLOCKER,
-                        f"its queue contains up to {records} waiting for responses (async I/O)",
+                        f"the operator's queue contains up to {records} waiting for responses "
+                        "(async I/O)",
                     )
                 ],
             )
@@ -273,15 +274,15 @@ def test_pending_sink_output_is_reported(
     [
         (
             SinkState((), ()),
-            "it is a sink committer without transactions to commit",
+            "the operator is a sink committer without transactions to commit",
         ),
         (
             SinkState((KafkaWriterState("b", ()), KafkaWriterState("a", ())), ()),
-            "it is a KafkaSink writer (transactional ID prefix 'a', 'b')",
+            "the operator is a KafkaSink writer (transactional ID prefix 'a', 'b')",
         ),
         (
             SinkState((KafkaWriterState("a", ("a-0-1",)), KafkaWriterState("a", ("a-1-1",))), ()),
-            "it is a KafkaSink writer (transactional ID prefix 'a'), with 2 transactions "
+            "the operator is a KafkaSink writer (transactional ID prefix 'a'), with 2 transactions "
             "in progress",
         ),
     ],
@@ -293,7 +294,7 @@ def test_sink_without_pending_output_is_a_note(sink: Sink, told: str) -> None:
 @pytest.mark.parametrize(
     ("open_", "code", "severity", "told"),
     [
-        ([], Code.SINK_STATE, _NOTE, "it is a FileSink writer with no open file"),
+        ([], Code.SINK_STATE, _NOTE, "the operator is a FileSink writer with no open file"),
         (
             ["b", "a"],
             Code.FILES_IN_PROGRESS,
@@ -397,12 +398,12 @@ def test_unresolved_and_marker_positions_are_counted() -> None:
             (
                 Code.LATEST_MARKER,
                 _WARNING,
-                "the job has not read any records from 1 partition at the 'latest' marker",
+                "1 partition is still at the 'latest' marker",
             ),
             (
                 Code.COMMITTED_MARKER,
                 _WARNING,
-                "the job has not read any records from 2 partitions at the 'committed' marker",
+                "2 partitions are still at the 'committed' marker",
             ),
         ],
     )
@@ -506,8 +507,8 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "this HybridSource is reading source 2 in its list; some of its state "
-                    "belongs to a Kafka source, and some cannot be decoded (why)",
+                    "this HybridSource is reading source 2 in its list; some of the operator's "
+                    "state belongs to a Kafka source, and some cannot be decoded (why)",
                 )
             ],
         ),

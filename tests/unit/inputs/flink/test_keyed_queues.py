@@ -42,7 +42,9 @@ def test_empty_async_queue_is_not_an_obstacle(tmp_path: Path, name: str, count: 
     found = _waiting(chk)
     if count:
         assert found[0].operator_id == OPERATOR
-        assert found[0].message.startswith("its keyed state contains 3 records waiting for")
+        assert found[0].message.startswith(
+            "the operator's keyed state contains 3 records waiting for"
+        )
     assert len(found) == bool(count)
 
 
