@@ -42,7 +42,7 @@ from tests.support.keyed_bytes import OPERATOR
 # -- the decoder ----------------------------------------------------------------------------------
 
 
-def test_cursor_advances_past_bytes_of_fast_path() -> None:
+def test_cursor_advances_past_bytes_read_by_fast_path() -> None:
     cursor = Cursor(b"abcd", "bytes")
     assert cursor.attempt(lambda data, start, end: None) is None
     assert cursor.remaining == 4
@@ -71,7 +71,7 @@ def test_os_error_becomes_decode_error(error: OSError, kind: ErrorKind, told: st
     assert (refused.value.kind, str(refused.value)) == (kind, told)
 
 
-def test_rows_behave_as_sequence() -> None:
+def test_rows_of_columns_behave_as_sequence() -> None:
     columns = SplitColumns(["a", "a", "b"], [0, 1, 0], [5, 6, 7], [None, 9, None])
     rows = Rows[Split](3, columns.make_items, lambda: iter(()))
     whole = (Split("a", 0, 5, None), Split("a", 1, 6, 9), Split("b", 0, 7, None))
@@ -93,7 +93,7 @@ def _run_of(number: int, size: int = 5) -> bytes:
 
 
 @pytest.mark.parametrize("number", [4, 128])
-def test_equally_shaped_file_handles_are_skipped_together(number: int) -> None:
+def test_consecutive_file_handles_of_same_shape_are_skipped_together(number: int) -> None:
     run = _run_of(number)
     assert incremental._skip_run(b"?" + run + b"?", 1, number) == (1 + len(run), 5 * number)
     assert incremental._skip_files(run, 0, number) == (len(run), 5 * number)
@@ -301,7 +301,7 @@ def test_value_json_converts_values_without_json_equivalent() -> None:
 
 
 def test_topic_pattern_is_rejected_with_topic_map_on_same_cluster() -> None:
-    """A map renames topics of the same cluster, or of the target's cluster."""
+    """With a target cluster, a topic pattern can be combined with a topic map."""
     both: MoveArguments = {"topic_pattern": "a.*", "topic_map": {"a": "b"}}
     with pytest.raises(UsageError, match="cannot be combined with topic_map"):
         move_request(SPARK, both)
@@ -316,7 +316,7 @@ def _source(*positions: Position) -> Source:
     return Source("a" * 32, None, None, kind, 1, 128, {None: True}, positions)
 
 
-def test_source_positions_merge_and_refuse_conflicting_sources() -> None:
+def test_positions_of_sources_are_merged_and_conflicts_are_refused() -> None:
     at = PositionState.NEXT
     five, lost = Position("t", 0, at, 5), Position("t", 1, PositionState.UNRESOLVED, None)
     earliest = Position("u", 0, PositionState.EARLIEST, Marker.EARLIEST)

@@ -67,25 +67,25 @@ def _beside(number: int, times: Mapping[int, int | None], timeless: bool = False
         (9, {9: 0, 1: 50_000, 2: None, 3: None, 4: None}, Siblings()),
     ],
 )
-def test_siblings_are_classified_by_numbers_and_times(
+def test_sibling_checkpoints_are_classified_by_numbers_and_times(
     number: int, times: Mapping[int, int | None], expected: Siblings
 ) -> None:
     assert _beside(number, times) == expected
 
 
-def test_numbers_decide_without_time_of_checkpoint() -> None:
+def test_numbers_decide_which_checkpoint_is_newer_if_time_is_unknown() -> None:
     times = {2: 90_000, 5: 0, 6: -90_000, 9: -90_000}
     assert _beside(5, times, timeless=True) == Siblings(newer=(6, 9))
 
 
-def test_sixteen_lowest_runs_below_are_queried() -> None:
-    """A renumbered job would write the lowest numbers."""
+def test_times_of_sixteen_lowest_checkpoint_runs_are_queried() -> None:
+    """A job that restarted its checkpoint numbers writes the lowest numbers."""
     late = {2 * n + 1: 50_000 for n in range(17)}
     found = _beside(99, {**late, 99: 0})
     assert found.newer == tuple(sorted(late))[:16]
 
 
-def test_first_and_nearest_checkpoints_of_own_run_are_queried() -> None:
+def test_times_of_first_and_nearest_checkpoints_of_same_run_are_queried() -> None:
     run = dict.fromkeys(range(1, 20), 50000)
     assert _beside(20, {**run, 20: 0}).contradicting == (1, *range(12, 20))
     higher = dict.fromkeys(range(21, 40), -50000)

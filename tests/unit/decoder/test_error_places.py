@@ -623,7 +623,7 @@ def test_truncated_metadata_error_names_operator_subtask_and_field(
 
 
 def test_decode_error_text_is_bounded() -> None:
-    """The start and the end are kept because they carry the most information."""
+    """The start and the end of the text are kept because they carry the most information."""
     whole = "a" * 2000 + "b" * 2000
     assert str(DecodeError(ErrorKind.CORRUPT, whole)) == whole
     error = DecodeError(ErrorKind.CORRUPT, "a" * 3000 + "b" * 2001, field="f" * 4001, file="x")

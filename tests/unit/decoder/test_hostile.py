@@ -99,7 +99,7 @@ _SLOW = {
 }
 
 
-def test_every_attack_has_resource_bounds() -> None:
+def test_every_hostile_checkpoint_has_resource_limits() -> None:
     assert _QUICK.keys() | _SLOW.keys() == hostile.METADATA_ATTACKS.keys() | (
         hostile.FILE_ATTACKS.keys()
     )
@@ -108,7 +108,9 @@ def test_every_attack_has_resource_bounds() -> None:
 @pytest.mark.parametrize(
     "name", [*_QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in _SLOW)]
 )
-def test_attack_costs_small_multiple_of_its_input(name: str, tmp_path: Path) -> None:
+def test_reading_hostile_checkpoint_needs_small_multiple_of_its_size(
+    name: str, tmp_path: Path
+) -> None:
     multiple, refusal = {**_QUICK, **_SLOW}[name]
     directory = tmp_path / "chk-1"
     directory.mkdir()
@@ -133,7 +135,7 @@ def test_attack_costs_small_multiple_of_its_input(name: str, tmp_path: Path) -> 
 def test_extreme_counts_in_metadata_are_refused_in_bounded_memory(
     entry: dict[str, str], step: int
 ) -> None:
-    """The counts are written at many places of files with every kind of handle."""
+    """The test writes extreme counts at many places in files with every kind of handle."""
     whole = (SYNTHETIC / entry["path"]).read_bytes()
     refused = 0
     tracemalloc.start()
@@ -203,7 +205,7 @@ def test_unexpected_java_class_descriptor_is_refused(tag: int) -> None:
 
 
 def test_metadata_file_is_limited_in_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The slow test above covers the real limit."""
+    """The test lowers the limit. The slow test above covers the real limit."""
     data = metadata([operator([], inline(bytes(100_000)))])
     (tmp_path / "_metadata").write_bytes(data)
     monkeypatch.setattr(checkpoint, "MAX_METADATA_BYTES", len(data))
@@ -362,7 +364,7 @@ def test_kryo_string_without_end_is_refused() -> None:
         read_ascii_string(Cursor(b"a" * MB, "element"), "topic")
 
 
-def test_message_quotes_are_shortened() -> None:
+def test_long_names_in_error_messages_are_shortened() -> None:
     # Each of these characters is quoted as `\x80`.
     topic = "\x80" * 30000
     with pytest.raises(DecodeError) as refused:

@@ -37,33 +37,33 @@ _MANY = (1, 4, 5, 100)
 
 @pytest.mark.parametrize("number", _MANY)
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_minimal_enumerator_partitions_are_accepted(version: int, number: int) -> None:
+def test_enumerator_partitions_of_minimal_size_are_accepted(version: int, number: int) -> None:
     entries = [EnumeratorSplit(KafkaSplit("a", partition, EARLIEST)) for partition in range(number)]
     data = encode_enumerator(version, entries)
     found = read_enumerator(Cursor(data, "bytes"), version)
     assert [entry.partition for entry in found.entries] == list(range(number))
 
 
-def test_minimal_writer_transactions_are_accepted() -> None:
+def test_writer_transactions_of_minimal_size_are_accepted() -> None:
     held = read_writer_state(encode_writer_element("p", 2, {"": 5}), "w")
     assert held == KafkaWriterState("p", ("",))
 
 
 @pytest.mark.parametrize("number", _MANY)
-def test_minimal_operators_are_accepted(number: int) -> None:
+def test_operators_of_minimal_size_are_accepted(number: int) -> None:
     data = metadata([operator([], number=one) for one in range(number)])
     assert len(parse_metadata(data, "bytes").operators) == number
 
 
 @pytest.mark.parametrize("number", [1, 200])
-def test_minimal_list_elements_are_accepted(number: int) -> None:
+def test_list_elements_of_minimal_size_are_accepted(number: int) -> None:
     state = reader_state([5] * number, inline(b""))
     data = metadata([operator([subtask(managed=state)])])
     assert parse_metadata(data, "bytes").operators
 
 
 @pytest.mark.parametrize("number", [1, 128])
-def test_minimal_key_groups_of_subtask_are_accepted(number: int) -> None:
+def test_subtask_key_groups_of_minimal_size_are_accepted(number: int) -> None:
     handle = KeyGroupsHandle(0, (5,) * number, ByteStreamHandle("", b""), None, True)
     data = encode_metadata(
         Metadata(1, (Operator(bytes(16), 1, 128, subtasks=(Subtask(0, managed_keyed=handle),)),)), 3
@@ -72,7 +72,7 @@ def test_minimal_key_groups_of_subtask_are_accepted(number: int) -> None:
 
 
 @pytest.mark.parametrize("code", ["B", "S", "I", "J"])
-def test_minimal_java_array_elements_are_accepted(code: str) -> None:
+def test_java_array_elements_of_minimal_size_are_accepted(code: str) -> None:
     size = {"B": 1, "S": 2, "I": 4, "J": 8}[code]
     data = b"\xac\xed\0\5\x75" + java_class(f"[{code}") + pack(">i", 9) + bytes(9 * size)
     assert read_object_stream(Cursor(data, "bytes")) is not None

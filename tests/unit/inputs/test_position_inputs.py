@@ -48,7 +48,7 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[int, LogRange]]:
     return logs
 
 
-def test_group_is_compared_with_log_bounds() -> None:
+def test_diff_compares_group_with_log_bounds() -> None:
     for name, start in (("earliest", 2), ("latest", 9)):
         loaded = load_sides(parse_side("group:g"), parse_side(f"broker:{name}"), _BROKER)
         assert loaded.left == PositionSet("group:g", {("t", 0): 5})
@@ -56,7 +56,7 @@ def test_group_is_compared_with_log_bounds() -> None:
         assert (loaded.logs, loaded.warnings) == (_LOGS, ())
 
 
-def test_missing_group_on_both_sides_triggers_single_warning() -> None:
+def test_diff_warns_once_of_group_missing_on_both_sides() -> None:
     loaded = load_sides(parse_side("group:h"), parse_side("group:h"), _BROKER)
     assert loaded.warnings == (
         "group:h: the group does not exist (did you mean 'g'?) [no-such-group]",
@@ -72,7 +72,7 @@ def test_missing_group_on_both_sides_triggers_single_warning() -> None:
         ("broker:latest", "broker:earliest", "both inputs are broker:; replace one of them"),
     ],
 )
-def test_side_requiring_broker_is_usage_error_without_broker(
+def test_diff_side_that_requires_broker_is_usage_error_without_broker(
     left: str, right: str, told: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
@@ -85,7 +85,7 @@ def test_group_without_broker_is_usage_error() -> None:
         ask_group(None, "g")
 
 
-def test_logs_are_queried_only_for_valid_topic_names() -> None:
+def test_log_bounds_are_queried_only_for_valid_topic_names() -> None:
     assert ask_logs(None, ["t"]) == {}
     assert ask_logs(_BROKER, ["t", "no topic"]) == _LOGS
     assert ask_logs(_BROKER, []) == {}
@@ -105,17 +105,17 @@ def test_logs_are_queried_only_for_valid_topic_names() -> None:
         ),
     ],
 )
-def test_invalid_side_is_usage_error(name: str, told: str) -> None:
+def test_invalid_diff_side_is_usage_error(name: str, told: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_side(name)
     assert str(refused.value) == told
 
 
 @pytest.mark.parametrize(("end", "told"), [(5, False), (6, True)])
-def test_output_beyond_log_triggers_warning_only_with_remaining_records(
+def test_possible_output_beyond_logged_batch_is_warned_about_if_records_remain(
     tmp_path: Path, end: int, told: bool, logs: dict[str, dict[int, LogRange]]
 ) -> None:
-    """The logs lack numbers, as with asynchronous progress tracking."""
+    """The query's logs lack batch numbers, as with asynchronous progress tracking."""
     files = {
         "metadata": '{"id":"00000000-0000-4000-8000-000000000000"}',
         "sources/0/0": SEED,
@@ -150,7 +150,7 @@ def test_output_beyond_log_triggers_warning_only_with_remaining_records(
         (5, None, Relation.ONLY_LEFT, None),
     ],
 )
-def test_start_offsets_decide_which_side_is_ahead(
+def test_diff_relation_of_sides_follows_from_their_start_offsets(
     left: Start | None, right: Start | None, relation: Relation, difference: int | None
 ) -> None:
     sides = [

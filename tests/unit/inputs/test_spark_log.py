@@ -279,7 +279,10 @@ def test_query_without_commit_log_resumes_after_second_newest_batch(
 def test_newest_committed_batch_without_preceding_planned_batch_is_refused(
     tmp_path: Path, older: tuple[int, ...]
 ) -> None:
-    """Regression: The end of batch 5 was reported. tests/integration restarts real queries."""
+    """Regression: The end of batch 5 was reported as the position of the query.
+
+    See also the restarts of real queries in tests/integration/test_spark_versions.py.
+    """
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in (*older, 5)}
     commits = {f"commits/{n}": COMMIT for n in (*older, 4, 5)}
     directory = spark_directory(tmp_path / "query", {**files, **commits})

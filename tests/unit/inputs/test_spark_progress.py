@@ -81,7 +81,7 @@ def test_wait_for_damaged_log_is_skipped(tmp_path: Path, metadata: str) -> None:
     assert find_query_watch(origin).wait is None
 
 
-def test_batch_started_after_reading_is_sign(tmp_path: Path) -> None:
+def test_batch_started_after_reading_shows_that_query_is_running(tmp_path: Path) -> None:
     begun = _batches({1: 1})
     del begun["commits/1"]
     query = spark_directory(tmp_path / "query", _QUERY | _batches({0: 2}))
@@ -94,7 +94,7 @@ def test_batch_started_after_reading_is_sign(tmp_path: Path) -> None:
     assert list(batch_signs(before)) == ["it has committed batch 1, but the move is from batch 0"]
 
 
-def test_batch_committed_again_under_same_number_is_sign(tmp_path: Path) -> None:
+def test_batch_committed_again_under_same_number_shows_running_query(tmp_path: Path) -> None:
     """Regression: A query that was reset and restarted had new records in the same batch."""
     query = spark_directory(tmp_path / "query", _QUERY | _batches({0: 2}))
     origin = query_positions(f"spark:{query}").origin

@@ -18,7 +18,7 @@ def _copy(tmp_path: Path, name: str) -> Path:
 
 
 def test_source_with_text_offsets_is_omitted(tmp_path: Path) -> None:
-    """Regression: "'12345' is not an offset", although the first line is the Kafka source."""
+    """Regression: The error was "'12345' is not an offset", although a Kafka source comes first."""
     location = _copy(tmp_path, "09-datahub-beside-kafka")
     result = migrate("to-spark", f"spark:{location}")
     assert (result.code, result.stdout) == (0, '{"orders":{"0":12}}\n'), result.stderr

@@ -22,7 +22,7 @@ from tests.support.current import newer
     ],
     ids=["nothing", "patches and lines", "of each line that is there", "no previews", "connectors"],
 )
-def test_newer_returns_latest_missing_patch_of_each_release_line(
+def test_latest_missing_patch_of_each_release_line_is_found(
     have: set[str], available: list[str], missing: list[str]
 ) -> None:
     assert newer(have, available) == missing

@@ -37,7 +37,9 @@ def processes(home: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
         process.wait()
 
 
-def test_stop_ends_only_own_processes(home: Path, processes: list[subprocess.Popen[bytes]]) -> None:
+def test_stop_of_playground_ends_only_its_own_processes(
+    home: Path, processes: list[subprocess.Popen[bytes]]
+) -> None:
     ours, other = processes
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
@@ -52,7 +54,9 @@ def test_stop_ends_only_own_processes(home: Path, processes: list[subprocess.Pop
         stop(home)
 
 
-def test_second_start_is_refused(home: Path, processes: list[subprocess.Popen[bytes]]) -> None:
+def test_second_start_of_playground_is_refused(
+    home: Path, processes: list[subprocess.Popen[bytes]]
+) -> None:
     ours, _ = processes
     (home / "kafka/pid").write_text(f"{ours.pid}\n")
     (port,) = free_ports(1)

@@ -37,9 +37,9 @@ def _entries(name: str, operator: str, state: str) -> list[dict[str, Any]]:
 
 
 def test_canonical_stream_with_only_key_group_0_is_not_read_as_heap() -> None:
-    """Regression: The error was "state 10 of 1, or again".
+    """Regression: The stream was read in the heap layout, with the error "state 10 of 1, or again".
 
-    The serializer of the value belongs to a Flink test.
+    The value has a serializer of a Flink test, so the state is listed as unreadable.
     """
     (state,) = _states("19-key-group-0-only/chk").values()
     assert state.name == "testState"
@@ -50,7 +50,9 @@ def test_canonical_stream_with_only_key_group_0_is_not_read_as_heap() -> None:
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
 @pytest.mark.parametrize("count", [1, 3, 300])
 @pytest.mark.parametrize("states", [1, 2])
-def test_key_group_0_alone_is_read_in_both_layouts(heap: bool, count: int, states: int) -> None:
+def test_stream_with_only_key_group_0_is_read_in_both_layouts(
+    heap: bool, count: int, states: int
+) -> None:
     entries = tuple(Entry(0, key, None, key * 7) for key in range(count))
     encoded = [Encoded(f"state {n}", "VALUE", VOID_NAMESPACE, LONG, entries) for n in range(states)]
     if heap:
@@ -66,9 +68,9 @@ def test_key_group_0_alone_is_read_in_both_layouts(heap: bool, count: int, state
 
 @pytest.mark.parametrize("name", ["_delta_join_operator_async_wait_state_"])
 def test_queue_of_delta_join_is_listed_as_unreadable(name: str) -> None:
-    """Regression: The state was listed as readable, but its entries failed.
+    """Regression: The state was listed as readable, but reading its entries failed.
 
-    The error was "not a record: 2", and 2 is a watermark.
+    The error was "not a record: 2", and 2 marks a watermark.
     """
     state = _states("14-delta-join/savepoint")[name]
     assert not state.readable
@@ -79,7 +81,10 @@ def test_queue_of_delta_join_is_listed_as_unreadable(name: str) -> None:
 
 
 def test_cep_states_are_refused_by_name_and_other_states_are_read() -> None:
-    """Regression: No state after ``nfaStateName`` was listed. The input has one row per key."""
+    """Regression: No state after ``nfaStateName`` was listed.
+
+    In the test data, each key has one row.
+    """
     states = _states("15-not-known-serializers/nfaStateName")
     refused = {
         "nfaStateName": "NFAState",
@@ -98,7 +103,7 @@ def test_cep_states_are_refused_by_name_and_other_states_are_read() -> None:
 
 
 def test_states_after_sorted_input_of_process_table_function_are_listed() -> None:
-    """Regression: Only 7 of 12 states were listed, because the sorted input is not readable."""
+    """Regression: Only 7 of 12 states were listed. The state of the sorted input is unreadable."""
     name = "15-not-known-serializers/input-sort-buffer"
     states = _states(name)
     assert len(states) == 12

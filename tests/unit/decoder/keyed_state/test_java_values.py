@@ -69,7 +69,7 @@ def test_month_has_correct_number_of_days(year: int, month: int) -> None:
         (Instant(MIN_SECOND, 0), True),
     ],
 )
-def test_impossible_dates_and_times_do_not_exist(
+def test_impossible_dates_and_times_are_reported_as_nonexistent(
     day: LocalDate | LocalTime | Instant, exists: bool
 ) -> None:
     assert day.exists is exists

@@ -180,7 +180,7 @@ _PRELUDE = len(i32(6) + b"\0" + i32(2) + of(LONG)) + 2  # up to the first state
         (head(_ONE) + b"\0", CORRUPT, "1 bytes are left over after the head", "head of a", None),
     ],
 )
-def test_damaged_keyed_state_head_is_refused_with_its_place(
+def test_damaged_keyed_state_head_is_refused_with_field_and_byte(
     data: bytes, kind: ErrorKind, problem: str, field: str, at: int | None
 ) -> None:
     error = refused(listed(data))
@@ -202,7 +202,7 @@ def test_truncated_keyed_state_head_is_reported_as_truncated() -> None:
 _UNKNOWN = utf("com.user.TheirSnapshot") + i32(1)
 
 
-def test_state_after_unknown_serializer_is_not_read() -> None:
+def test_states_after_unknown_serializer_are_reported_as_unread() -> None:
     theirs = state("theirs", _UNKNOWN)
     found = listed(head(_ONE, theirs, state("lost", of(LONG))))
     one, other = found.states
@@ -395,7 +395,7 @@ def test_serializer_nesting_is_limited_to_32_levels() -> None:
 
 
 def test_older_serializer_snapshot_versions_are_read() -> None:
-    """Version 2 of a simple snapshot contains its class. Rows and linked lists differ."""
+    """Version 2 of a simple snapshot contains its class name. Rows and linked lists differ, too."""
     simple = of(LONG)
     named = simple[:-4] + i32(2) + utf("org.apache.flink.LongSerializer")
     assert _only_value(named, i64(-7)) == -7
@@ -486,8 +486,8 @@ def test_row_key_serializer_with_generated_code_is_read() -> None:
     assert _only_value(snapshot, data) == {"f0": 7}
 
 
-def test_kryo_registered_class_with_own_serializer_is_refused_and_next_class_read() -> None:
-    """A class with its own serializer is refused by id, and the next registered class is read."""
+def test_kryo_class_with_own_serializer_is_refused_but_next_class_is_read() -> None:
+    """Kryo values refer to a registered class by its ID."""
     magic = i64(0x4F2C69A3D70)
 
     def registration(name: str, kind: int) -> bytes:
@@ -577,7 +577,7 @@ _WHERE = f"operator 000102030405060708090a0b0c0d0e0f subtask 0 keyed state key g
         ),
     ],
 )
-def test_damaged_canonical_key_group_is_refused_with_its_place(
+def test_damaged_canonical_key_group_is_refused_with_field_and_byte(
     group: bytes, kind: ErrorKind, problem: str, at: int
 ) -> None:
     error = fails(one_group(group, value_state("one"))[0])
@@ -599,7 +599,10 @@ def test_states_sharing_a_canonical_key_group_are_separated() -> None:
 
 
 def test_canonical_key_and_namespace_lengths_are_checked() -> None:
-    """If neither part has a fixed length, lengths follow with the lowest byte first."""
+    """If neither the key nor the namespace has a fixed length, their lengths follow.
+
+    The lowest byte of each length is first.
+    """
     long = "x" * 300
     group = key_group_of(long, MAX_PARALLELISM)
     out = DataOutput()
@@ -744,7 +747,7 @@ def test_entries_over_batch_size_are_complete(heap: bool) -> None:
         (i32(_GROUP) + pack(">hi", 0, 1) + b"\0" + _LONG_1, TRUNCATED, _ENDS, 6),
     ],
 )
-def test_damaged_heap_key_group_is_refused_with_its_place(
+def test_damaged_heap_key_group_is_refused_with_field_and_byte(
     data: bytes, kind: ErrorKind, problem: str, at: int
 ) -> None:
     error = fails(one_group(data, value_state("one"), heap=True)[0])
@@ -764,7 +767,7 @@ def test_heap_states_are_read_in_any_order_but_only_once() -> None:
 
 
 def test_heap_key_group_must_start_with_its_number() -> None:
-    """The last key group determines the form, but a different key group may still be damaged."""
+    """The last key group determines the layout, but a different key group may still be damaged."""
     group = pack(">hi", 0, 0)
     start = encode_head(LONG, [value_state("one")])
     first, second = i32(7) + group, i32(8) + group
@@ -812,7 +815,7 @@ def test_unordered_or_truncated_key_groups_are_refused() -> None:
 
 
 def test_heap_state_after_unreadable_state_is_unreadable() -> None:
-    """In the heap backend's form, the end of an unreadable value cannot be determined."""
+    """In the heap layout, the end of an unreadable value cannot be determined."""
     java = BytesSerializer(
         utf("org.apache.flink.state.JavaSerializer$JavaSerializerSnapshot") + i32(3)
     )
@@ -1012,7 +1015,7 @@ def test_unsupported_or_damaged_raw_keyed_state_is_refused(
         assert error.byte_offset == at
 
 
-def test_damaged_raw_timers_are_refused_with_their_place() -> None:
+def test_damaged_raw_timers_are_refused_with_field_and_byte() -> None:
     whole = raw(service("a", [timer(1, 5), timer(1, 6)], []))
     other = raw(service("a", [timer(2, 5)], []))
     place = whole.index(timer(1, 5))

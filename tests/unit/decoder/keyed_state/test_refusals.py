@@ -399,7 +399,7 @@ def _kryo_name(name: str) -> bytes:
         ),
     ],
 )
-def test_kryo_value_never_written_is_refused(
+def test_value_that_kryo_never_writes_is_refused(
     flink: str | None, value: bytes, kind: ErrorKind, problem: str
 ) -> None:
     for version in (flink,) if flink else ("1.20", "2.2"):
@@ -517,7 +517,7 @@ def test_kryo_nulls_are_limited_in_number() -> None:
 def test_kryo_references_count_toward_object_limit(
     flink: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three references to a list of an Integer count as three copies of its content."""
+    """Three references to a list with one Integer count as three copies of the list."""
     one = b"\1" if flink == "1.20" else b"\2"
     first = _LIST + (b"\4" if flink == "1.20" else b"\5")
     value = first + b"\1\0\1" + one + b"\2\2" + b"\1\0\3" * 3
@@ -657,7 +657,7 @@ def _item_and_items(type_: str) -> dict[str, Any]:
         (_TREE, i32(1) * 67 + i32(0), CORRUPT, "records nested more than 64 deep"),
     ],
 )
-def test_avro_value_never_written_is_refused(
+def test_value_that_avro_never_writes_is_refused(
     schema: Any, value: bytes, kind: ErrorKind, problem: str
 ) -> None:
     refuse(avro(json.dumps(schema)), value, kind, problem, "2.2")

@@ -82,7 +82,7 @@ def test_rows_of_column_family_are_read_per_key_group(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_many_rows_of_key_group_are_read_in_batches(tmp_path: Path) -> None:
-    """Each row has its own namespace. The rows are read completely, in several batches."""
+    """Each row has its own namespace. The batches together contain every row."""
     group = key_group_of(1, _MAX_PARALLELISM)
     keys = [key for key in range(400_000) if key_group_of(key, _MAX_PARALLELISM) == group][:2100]
     files = _database(tmp_path / "db", {_row(key): pack(">q", key) for key in keys})
@@ -97,8 +97,7 @@ def test_many_rows_of_key_group_are_read_in_batches(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_large_file_is_copied_in_parts(tmp_path: Path) -> None:
-    """The file is larger than one copied part."""
+def test_large_rocksdb_file_is_copied_in_parts(tmp_path: Path) -> None:
     value = Random(1).randbytes(17 * 1024 * 1024)
     files = _database(tmp_path / "db", {_row(1): pack(">i", len(value)) + value})
     assert max(map(len, files.values())) > len(value)

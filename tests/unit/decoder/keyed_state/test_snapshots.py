@@ -29,7 +29,7 @@ def _class_names(type_: Any) -> Iterator[str]:
 @pytest.mark.parametrize(
     "one", WRITTEN, ids=[f"{one['flink'][0]} {one['name']}" for one in WRITTEN]
 )
-def test_type_name_occurs_in_its_snapshot(one: dict[str, Any]) -> None:
+def test_class_name_of_value_occurs_in_serializer_snapshot(one: dict[str, Any]) -> None:
     snapshot = bytes.fromhex(one["snapshot"])
     state = only(
         read(handle_of_value(snapshot, bytes.fromhex(one["value"])), flink=one["flink"][0])

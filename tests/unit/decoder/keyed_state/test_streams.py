@@ -162,7 +162,7 @@ def test_large_stream_is_divided_by_key_groups() -> None:
     ]
 
 
-def test_empty_key_groups_are_in_no_share() -> None:
+def test_empty_key_groups_are_assigned_to_no_reader() -> None:
     data, offsets = _stream((30, 20, 10))
     found, _ = _read(data, (0, *offsets, 0))
     with pytest.raises(DecodeError, match="a key of key group 7 is in key group 8"):
@@ -265,7 +265,7 @@ _ENTRIES: tuple[tuple[Kind, Serializer, Any], ...] = (
 @pytest.mark.slow
 @pytest.mark.parametrize("wanted", range(3))
 @pytest.mark.parametrize("block", [1, 30])
-def test_truncated_heap_key_group_in_parts_has_same_result_as_whole(
+def test_truncated_heap_key_group_has_same_result_in_parts_and_as_whole(
     wanted: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states = [
@@ -294,7 +294,9 @@ def test_truncated_heap_key_group_in_parts_has_same_result_as_whole(
     assert [made(end, changed) for end in ends for changed in (False, True)] == whole
 
 
-def test_entry_of_many_blocks_is_restarted_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_of_entry_that_spans_many_blocks_restarts_few_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     blob = Entry(7, _keys()[0], None, bytes(_MIB))
     state = Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, (blob,))
     data, offsets = encode_heap(LONG, [state], range(7, 8))

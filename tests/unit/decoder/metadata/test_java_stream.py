@@ -218,6 +218,6 @@ def test_java_class_may_have_at_most_16_ancestors(ancestors: int, fits: bool) ->
         read_object_stream(Cursor(stream, "stream"))
 
 
-def test_sample_stream_of_other_tests_is_read() -> None:
+def test_java_object_stream_built_for_other_tests_is_read() -> None:
     found = read_object_stream(Cursor(java_object(_text("x")), "stream"))
     assert found == JavaObject("A", {}, ["x"])

@@ -86,7 +86,7 @@ def test_changelog_base_handles_are_read() -> None:
     assert _read(handle)[0] == ChangelogState((groups, files), 0)
 
 
-def test_rescaled_base_is_limited_to_key_groups_of_subtask() -> None:
+def test_rescaled_changelog_base_is_limited_to_key_groups_of_subtask() -> None:
     handle = replace(_CHANGELOG, materialized=(_FILES,), non_materialized=())
     for first, count, own in ((6, 5, (6, 1)), (0, 6, (5, 1)), (0, 9, (5, 2)), (9, 2, (9, 0))):
         found = _read(replace(handle, first_key_group=first, key_groups=count))[0]

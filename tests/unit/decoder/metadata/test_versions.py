@@ -68,7 +68,7 @@ def test_fields_impossible_in_version_2_are_refused(place: int, value: int, says
         parse_metadata(bytes(data), "_metadata")
 
 
-def test_raw_state_is_counted_separately() -> None:
+def test_raw_state_bytes_are_counted_separately() -> None:
     handle = PartitionableHandle((), FileHandle("file:/a", 1000))
     keyed = KeyGroupsHandle(0, (0,), FileHandle("file:/b", 200), None)
     subtask = Subtask(0, raw_operator=handle, managed_operator=handle, raw_keyed=keyed)
@@ -89,7 +89,10 @@ def test_duplicate_operator_id_is_refused() -> None:
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 13])
 @pytest.mark.parametrize("version", sorted(LAYOUTS))
 def test_every_strict_prefix_is_reported_as_truncated(version: int, step: int) -> None:
-    """Also inside the trailing properties, the error is neither "corrupt" nor an unknown type."""
+    """A prefix that ends inside the trailing properties is also reported as truncated.
+
+    The error is neither "corrupt" nor an unknown type.
+    """
     path = next(entry["path"] for entry in ENTRIES if entry["metadata_version"] == version)
     data = (SYNTHETIC / path).read_bytes()
     assert parse_metadata(data, "_metadata").version == version

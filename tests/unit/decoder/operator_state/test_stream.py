@@ -233,7 +233,7 @@ def test_moved_state_file_is_found_relative_to_checkpoint(place: str, uri: str) 
     assert moved.read(FileState(uri, 5), "it") == b"state"
 
 
-def test_file_at_new_location_is_preferred_to_old_location() -> None:
+def test_state_file_at_new_location_is_preferred_to_old_location() -> None:
     uri = "/old/file"
     files = MemoryFiles({"/new/chk-1/file": b"today", uri: b"stale"})
     assert StateFiles("/new/chk-1", files).read(FileState(uri, 5), "it") == b"today"

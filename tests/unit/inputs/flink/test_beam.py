@@ -98,7 +98,7 @@ def _codes(extraction: Extraction) -> dict[str, Severity]:
     return {finding.code: finding.severity for finding in extraction.findings}
 
 
-def test_beam_position_is_next_offset_of_mark(tmp_path: Path) -> None:
+def test_beam_position_is_next_offset_of_checkpoint_mark(tmp_path: Path) -> None:
     element = _with_mark(_mark(5, 0, 1 << 40))
     (source,) = _extract(tmp_path, operator_with_elements({0: [element]}, None)).sources
     assert source.kind is SourceKind.BEAM_KAFKA_IO
@@ -143,7 +143,7 @@ def _cut(mark: bytes) -> list[bytes]:
 )
 @pytest.mark.parametrize("beside", [b"", _with_mark(_mark(5, 6, 7))], ids=["alone", "beside one"])
 @pytest.mark.parametrize("bad_first", [True, False])
-def test_mark_rejected_by_beam_blocks_move(
+def test_checkpoint_mark_that_beam_rejects_blocks_move(
     tmp_path: Path, mark: bytes, beside: bytes, bad_first: bool
 ) -> None:
     elements = [one for one in (_with_mark(mark), beside) if one]
@@ -155,8 +155,8 @@ def test_mark_rejected_by_beam_blocks_move(
         assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
 
 
-def test_mark_block_with_byte_size_is_read(tmp_path: Path) -> None:
-    """A negative count precedes the byte size. Avro has this form, but Beam never writes it."""
+def test_beam_checkpoint_mark_with_byte_size_of_block_is_read(tmp_path: Path) -> None:
+    """In Avro, a negative count precedes the byte size of a block. Beam never writes this form."""
     whole = _mark(5, 6, 7)
     element = _with_mark(_long(-3) + _long(len(whole) - 2) + whole[1:])
     (source,) = _extract(tmp_path, operator_with_elements({0: [element]}, None)).sources
@@ -210,7 +210,7 @@ def _waiting(source: str, topic: str, partition: int) -> bytes:
 
 
 @pytest.mark.parametrize("readers", [{0: [_with_mark(_mark(5, 6, 7))]}, {0: []}])
-def test_waiting_enumerator_splits_are_unresolved(
+def test_pending_splits_of_beam_enumerator_are_unresolved(
     tmp_path: Path, readers: dict[int, list[bytes]]
 ) -> None:
     coordinator = encode_coordinator(1, 0, _waiting(_KAFKA, "waits", 4))
@@ -259,7 +259,7 @@ _ONE_SPLIT = _split(_source(_KAFKA))
     ],
 )
 @pytest.mark.parametrize("readers", [{0: [_with_mark(_mark(5, 6, 7))]}, {0: []}])
-def test_waiting_splits_of_unexpected_shape_block_move(
+def test_pending_beam_splits_of_unexpected_shape_block_move(
     tmp_path: Path, body: bytes, readers: dict[int, list[bytes]]
 ) -> None:
     held = operator_with_elements(readers, encode_coordinator(1, 0, body))
@@ -284,7 +284,7 @@ _LIST, _SPLIT_READ, _SOURCE_READ, _PARTITIONS_READ = 5, 9, 12, 17
     ],
     ids=["list", "split", "source", "partitions"],
 )
-def test_waiting_split_listed_twice_makes_source_unknown(tmp_path: Path, body: bytes) -> None:
+def test_pending_beam_split_listed_twice_makes_source_unknown(tmp_path: Path, body: bytes) -> None:
     held = operator_with_elements({0: []}, encode_coordinator(1, 0, body))
     (source,) = read_checkpoint(write_checkpoint(tmp_path / "chk-7", held)).sources.values()
     assert isinstance(source, UnknownSource) and source.partly_kafka
@@ -292,7 +292,7 @@ def test_waiting_split_listed_twice_makes_source_unknown(tmp_path: Path, body: b
 
 
 def test_nested_lists_in_enumerator_state_block_move_without_traversal(tmp_path: Path) -> None:
-    """Each list refers to the next list many times, so a traversal takes exponential time."""
+    """Each list refers many times to the next list, so a traversal would take exponential time."""
     body = _list()
     for level in range(6, 0, -1):
         body = _list(body, *[_reference(_LIST + 2 * level)] * 6)
@@ -434,8 +434,8 @@ def test_user_state_under_wrapper_name_is_not_a_source(tmp_path: Path, sized: bo
             assert "damaged-source" not in _codes(extraction)
 
 
-def test_splittable_dofn_is_refused_with_use_deprecated_read() -> None:
-    """The positions of the DoFn are restrictions in keyed state, as in a real pipeline."""
+def test_splittable_dofn_is_refused_with_advice_to_use_deprecated_read() -> None:
+    """The positions of a splittable DoFn are restrictions in keyed state."""
     extraction = extract(read_checkpoint(golden("beam-sdf/beam-sdf")))
     with pytest.raises(NoSuchName, match="use_deprecated_read"):
         choose(extraction, Choice())

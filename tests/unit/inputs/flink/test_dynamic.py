@@ -135,7 +135,10 @@ def _golden_source(name: str) -> tuple[Checkpoint, str, DynamicKafkaSource]:
 
 @pytest.mark.parametrize("name", ["1.20/dynamic", "2.2/dynamic"])
 def test_encoder_reproduces_bytes_of_real_dynamic_source(name: str) -> None:
-    """Covers splits and cluster enumerators. Version 2.2 contains a serialized initializer."""
+    """The test covers splits and the enumerator of each cluster.
+
+    The state of Flink 2.2 also contains a serialized initializer.
+    """
     checkpoint, operator_id, source = _golden_source(name)
     metadata = (golden(name) / "_metadata").read_bytes()
     for cluster, state in source.clusters.items():
@@ -475,8 +478,8 @@ def test_duplicate_partition_on_same_cluster_is_unresolved(tmp_path: Path) -> No
     assert "t-0 on cluster 'a'" in finding.message
 
 
-def test_split_is_a_position_if_enumerator_lacks_its_cluster(tmp_path: Path) -> None:
-    """The metadata service may have removed the cluster, but its records were read."""
+def test_split_of_cluster_that_enumerator_lacks_is_a_position(tmp_path: Path) -> None:
+    """The metadata service may have removed the cluster after the job had read its records."""
     held = encode_dynamic_reader_element("gone", KafkaSplit("t", 0, 5))
     coordinator = _Dynamic({"there": _Cluster({})}, topics={"there": ["t"]}).coordinator()
     operator = operator_with_elements({0: [held]}, coordinator)
@@ -583,7 +586,7 @@ def test_positions_of_two_clusters_do_not_conflict(tmp_path: Path) -> None:
     assert make_plan(extraction, east, None).next_offsets == {("t", 0): 1}
 
 
-def test_cluster_choice_selects_sources_reading_the_cluster(tmp_path: Path) -> None:
+def test_cluster_option_selects_sources_that_read_the_cluster(tmp_path: Path) -> None:
     extraction = _extract(
         tmp_path,
         _Dynamic({"east": _held("t", 1), "west": _held("t", 2)}).operator(),
@@ -688,7 +691,7 @@ def test_cluster_without_stored_brokers_is_not_compared(tmp_path: Path) -> None:
     assert not any("'east'" in warning for warning in plan.warnings)
 
 
-def test_plain_source_does_not_suppress_broker_warning(tmp_path: Path) -> None:
+def test_plain_source_does_not_suppress_broker_warning_of_dynamic_source(tmp_path: Path) -> None:
     dynamic = _Dynamic({"east": _held("t", 5)}, topics={"east": ["t"]})
     beside = source_operator(SourceState({0: splits("other", [1])}))
     extraction = _extract(tmp_path, dynamic.operator(), beside)

@@ -158,7 +158,7 @@ def test_to_spark_is_refused_before_hybrid_source_reaches_kafka(tmp_path: Path) 
 
 
 def test_remaining_splits_of_earlier_source_block_move(tmp_path: Path) -> None:
-    """A reader restored from before the switch reads these splits first."""
+    """If a reader is restored from a checkpoint before the switch, it reads these splits first."""
     elements = {0: [_kafka_split(1, KafkaSplit("orders", 0, 40))], 1: [_file_split(0)]}
     extraction = _extract(tmp_path, elements, _coordinator(1, 3, _KAFKA))
     (finding,) = [f for f in extraction.findings if f.code == "hybrid-source-elsewhere"]

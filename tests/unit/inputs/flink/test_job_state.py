@@ -103,7 +103,7 @@ def _refusals(
         ),
     ],
 )
-def test_jobmanager_without_job_proves_nothing(
+def test_jobmanager_that_does_not_list_job_proves_nothing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     said: pytest.LogCaptureFixture,
@@ -118,7 +118,7 @@ def test_jobmanager_without_job_proves_nothing(
     assert "with execute=True, `migrate` polls twice, 20 s apart" in said.text
 
 
-def test_jobmanager_of_job_proves_its_end(
+def test_jobmanager_that_lists_canceled_job_proves_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
 ) -> None:
     jobs = [FlinkJob(_JOB, "orders", "CANCELED"), FlinkJob("ff" * 16, "another", "RUNNING")]
@@ -272,7 +272,7 @@ def _other(state: str, began: int, ended: int | None = None, name: str = "x") ->
         ),
     ],
 )
-def test_judgment_follows_from_each_kind_of_evidence(
+def test_job_state_follows_from_each_kind_of_evidence(
     origin: Origin,
     jobs: list[tuple[FlinkJob, str | None]] | None,
     state: JobState,
@@ -404,7 +404,7 @@ def _retained(folder: Path, *, apart: float, age: float = 0) -> Path:
         (300, 1600, None, True),
     ],
 )
-def test_wait_depends_on_interval_and_age(
+def test_wait_depends_on_checkpoint_interval_and_age(
     tmp_path: Path, apart: float, age: float, wait: float | None, is_quiet: bool
 ) -> None:
     chk = _retained(tmp_path / _JOB, apart=apart, age=age)
@@ -432,7 +432,7 @@ def test_running_job_is_detected_if_local_clock_is_ahead_of_storage(
 
 
 @pytest.mark.parametrize(("age", "wait"), [(0, 6), (100, None)])
-def test_single_recent_checkpoint_is_watched_briefly(
+def test_move_waits_briefly_after_single_recent_checkpoint(
     tmp_path: Path, age: float, wait: float | None
 ) -> None:
     """By default, Flink retains one checkpoint. A single checkpoint does not show the interval."""
@@ -478,7 +478,7 @@ def test_wait_applies_only_to_writes_without_override(
 def test_file_times_of_copy_do_not_prove_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture, age: float
 ) -> None:
-    """Regression: The times of a copy led to an interval of 0 s, so the job seemed stopped."""
+    """Regression: The file times of a copy led to an interval of 0 s, so the job seemed stopped."""
     chk, slept = _retained(tmp_path / _JOB, apart=0.01, age=age), list[float]()
     monkeypatch.setattr(time, "sleep", slept.append)
     origin = replace(extract(read_checkpoint(chk)).origin, copied_from=f"s3://b/{_JOB}/chk-7")
@@ -584,7 +584,7 @@ def test_possible_restart_from_savepoint_triggers_warning_for_saved_plan(tmp_pat
 def test_saved_plan_stores_time_of_savepoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: An outdated plan was applied, and its advice was invalid with --plan."""
+    """Regression: An outdated plan was applied, and the advice did not apply with --plan."""
     plan, out, now = tmp_path / "plan.json", tmp_path / "out", time.time
     _moved(tmp_path, 0.9, "--plan-out", plan)
     saved = read_plan(plan)
@@ -624,13 +624,13 @@ def test_saved_plan_stores_original_of_copy(tmp_path: Path) -> None:
         [(FlinkJob(_OTHER, "x", "FINISHED", 1, 2), None)],  # another cluster's
     ],
 )
-def test_jobmanager_without_job_is_no_evidence_for_old_savepoint(
+def test_jobmanager_that_does_not_list_job_is_no_evidence_for_savepoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: list[tuple[FlinkJob, str | None]]
 ) -> None:
     """Regression: The result was "ok" for a savepoint of a job that Flink did not list.
 
-    The advice was to add the option and then to omit it. A fresh savepoint was moved with a
-    warning.
+    The advice was to add --flink-rest, and later to omit it. A recent savepoint of such a job was
+    moved with only a warning.
     """
     monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: jobs)
     asked, out = _savepoint(tmp_path, 3), tmp_path / "out"
@@ -666,9 +666,7 @@ def test_refusal_for_running_job_suggests_override(
 
 
 @pytest.mark.parametrize(("job_id", "is_same"), [(_JOB, True), (_OTHER, False)])
-def test_refusal_for_running_job_is_certain_if_its_id_is_that_of_checkpoint(
-    job_id: str, is_same: bool
-) -> None:
+def test_refusal_states_whether_running_job_wrote_checkpoint(job_id: str, is_same: bool) -> None:
     judgment = judge_jobs(_RETAINED, [(FlinkJob(job_id, "orders", "RUNNING", 2**45), None)])
     (refusal,) = job_refusals(judgment, allow_ran_on=False)
     assert (judgment.is_same_job, refusal.code) == (is_same, "job-running")
@@ -718,10 +716,13 @@ def test_write_from_old_savepoint_requires_evidence(tmp_path: Path, flag: str) -
     assert allowed.code == 0, allowed.stderr
 
 
-def test_flink_is_queried_for_every_moving_command(
+def test_flink_is_queried_for_every_command_that_moves_positions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The environment sets the JobManager. Flink lists a job restored from the savepoint."""
+    """An environment variable sets the JobManager.
+
+    Flink lists a job restored from the savepoint.
+    """
     asked, out = _savepoint(tmp_path, 0), tmp_path / "out"
     again = FlinkJob(_OTHER, "x", "RUNNING")
     restored: list[tuple[FlinkJob, str | None]] = [(again, str(asked[0]))]
@@ -761,7 +762,7 @@ def test_flink_is_queried_for_every_moving_command(
     assert "ok: the job was stopped with this savepoint, and Flink lists no job" in moved.stderr
 
 
-def test_stop_messages_are_omitted_for_checkpoint(tmp_path: Path) -> None:
+def test_messages_about_stop_are_omitted_for_checkpoint(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     os.utime(chk / "_metadata", (0, 0))
     moved = migrate("to-spark", chk)

@@ -23,7 +23,7 @@ def _waiting(chk: Path) -> list[Finding]:
 
 
 def test_records_waiting_in_delta_join_are_in_flight() -> None:
-    """Flink's own savepoint. Its README describes the job."""
+    """The savepoint is from Flink's own tests. Its README describes the job."""
     (finding,) = _waiting(_DELTA_JOIN)
     assert finding.severity is Severity.BLOCKER
     assert finding.operator_name == "DeltaJoin[87]"

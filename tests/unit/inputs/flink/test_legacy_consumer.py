@@ -257,7 +257,10 @@ def test_stop_of_real_legacy_job_is_refused_or_warned_about(flink: str, scenario
 
 
 def test_stop_with_savepoint_is_never_advised_for_legacy_job(tmp_path: Path) -> None:
-    """Regression: The advice was a stop, whose savepoint duplicates records in Flink, too."""
+    """Regression: ``migrate`` advised stop-with-savepoint.
+
+    After a restore from this savepoint, Flink itself duplicates records.
+    """
     job_id = "0a97a9c6086be373357fa722571e7df8"
     checkpoint = write_checkpoint(
         tmp_path / job_id / "chk-7", legacy_operator({0: [REAL]}), version=4, kind=RETAINED

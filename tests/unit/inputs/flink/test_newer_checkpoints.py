@@ -101,7 +101,7 @@ def test_older_checkpoint_of_renumbered_job_is_refused_with_newest(
         ({3: 50, 5: 30, 9: 20, 120: 10}, ()),
     ],
 )
-def test_latest_run_is_determined_by_times(
+def test_latest_run_of_renumbered_job_is_determined_by_times(
     tmp_path: Path, ages: dict[int, float], newer: tuple[int, ...]
 ) -> None:
     job = _job(tmp_path / "job", ages)
@@ -138,7 +138,7 @@ def test_directory_copied_without_times_moves_by_numbers(
 _MEET = {1: 12, 2: 7, 3: 2, 4: 50, 5: 40}  # 1 to 3 are of today's run, 38 seconds later
 
 
-def test_adjacent_runs_report_both_candidates(tmp_path: Path) -> None:
+def test_adjacent_runs_of_renumbered_job_report_both_candidates(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _MEET)
     stale = migrate("to-spark", job)
     assert (stale.code, stale.stdout) == (0, '{"t":{"0":5}}\n')
@@ -161,7 +161,7 @@ def test_adjacent_runs_report_both_candidates(tmp_path: Path) -> None:
         ({8: 10, 10: 30}, ()),  # across a gap it is another run
     ],
 )
-def test_times_contradicting_numbers_of_single_run_are_detected(
+def test_checkpoint_times_that_contradict_numbers_are_detected(
     tmp_path: Path, ages: dict[int, float], contradicting: tuple[int, ...]
 ) -> None:
     assert read_checkpoint(_job(tmp_path / "job", ages)).contradicting == contradicting
@@ -175,7 +175,7 @@ class _Timeless(LocalFiles):
         return None
 
 
-def test_numbers_decide_without_times(tmp_path: Path) -> None:
+def test_checkpoint_numbers_decide_if_times_are_unknown(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     assert read_checkpoint(job, _Timeless()).newer_siblings == ()
     assert read_checkpoint(job / "chk-5", _Timeless()).newer_siblings == (119, 120)
@@ -190,8 +190,8 @@ class _Counting(LocalFiles):
         return super().modified_at(path)
 
 
-def test_copy_with_different_name_is_no_newer_sibling(tmp_path: Path) -> None:
-    """Regression: A copy of chk-9 named chk-99 was refused, as if the copy were a newer one."""
+def test_renamed_copy_is_not_treated_as_newer_checkpoint(tmp_path: Path) -> None:
+    """Regression: A copy of chk-9 named chk-99 was refused, because its name seemed to be newer."""
     (written,) = (GOLDEN / "2.2/retained").glob("*/chk-9")
     copy = shutil.copytree(written, tmp_path / written.parent.name / "chk-99")
     checkpoint = read_checkpoint(copy)

@@ -69,7 +69,7 @@ def test_records_in_async_queue_are_in_flight_even_after_stop(tmp_path: Path) ->
     assert "30 records" in allowed.stderr
 
 
-def test_empty_queue_yields_no_finding(tmp_path: Path) -> None:
+def test_empty_async_queue_yields_no_finding(tmp_path: Path) -> None:
     assert not _of_the_other(_write(tmp_path, _operator(**{_QUEUE: []})))
 
 
@@ -128,7 +128,7 @@ def test_size_of_unmoved_state_is_reported_in_single_line() -> None:
     assert lines[0].startswith("warning: 2 operators have 5060 bytes of state")
 
 
-def test_empty_state_yields_no_finding(tmp_path: Path) -> None:
+def test_empty_operator_state_yields_no_finding(tmp_path: Path) -> None:
     path = _write(tmp_path, _operator(buffer=[], end_of_input_state=[b"\0"]))
     assert not _of_the_other(path)
     assert "does not move" not in migrate("to-spark", path).stderr

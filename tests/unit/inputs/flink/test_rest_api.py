@@ -135,7 +135,7 @@ def test_request_to_jobmanager_has_total_deadline(
         b'{"jobs":[{"jid":"a","name":"b","state":"c","start-time":NaN}]}',
     ],
 )
-def test_unparseable_answer_is_not_from_jobmanager(body: bytes) -> None:
+def test_unparseable_response_is_reported_as_not_from_jobmanager(body: bytes) -> None:
     with answering(200, body) as (url, _), pytest.raises(FlinkRestError) as refused:
         known_jobs(url)
     assert refused.value.codes == ["not-a-job-manager"]
@@ -157,7 +157,7 @@ _SECRET_CONFIG = (
 
 
 def test_failure_text_of_flink_is_redacted_and_truncated() -> None:
-    """Regression: Terminal and record contained `password=…` of a failed checkpoint."""
+    """Regression: The terminal and the record showed ``password=…`` from a failed checkpoint."""
     trace = f"java.lang.RuntimeException: {_SECRET_CONFIG}\nCaused by: x: {_SECRET_CONFIG}\n"
     stop = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": trace}}}
     with answering(200, json.dumps(stop).encode()) as (url, _):
@@ -192,7 +192,10 @@ def test_invalid_flink_rest_address_is_usage_error_without_secret(url: str) -> N
 
 
 def test_job_has_ended_only_in_globally_terminal_states() -> None:
-    """JobStatus @ Flink 2.2.0 without SUSPENDED, because a second JobManager resumes the job."""
+    """The states are from Flink 2.2.0.
+
+    SUSPENDED is no end, because a second JobManager resumes the job.
+    """
     ended = {"FINISHED", "CANCELED", "FAILED"}
     others = {"INITIALIZING", "CREATED", "RUNNING", "FAILING", "CANCELLING", "RESTARTING"}
     others |= {"SUSPENDED", "RECONCILING"}

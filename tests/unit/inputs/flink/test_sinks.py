@@ -90,7 +90,7 @@ def test_committed_and_failed_requests_are_not_pending(flink: str) -> None:
 @pytest.mark.parametrize(
     ("version", "under_way"), [(1, {}), (2, {}), (2, {"pay-0-5": 5, "pay-0-6": 6})]
 )
-def test_writer_state_is_read(version: int, under_way: dict[str, int]) -> None:
+def test_kafka_sink_writer_state_is_read(version: int, under_way: dict[str, int]) -> None:
     element = encode_writer_element("pay", version, under_way)
     assert read_writer_state(element, "w") == KafkaWriterState("pay", tuple(under_way))
 
@@ -125,7 +125,7 @@ def test_unknown_ownership_of_transactions_is_refused(ownership: int, known: boo
         read_writer_state(changed, "w")
 
 
-def test_prefix_can_contain_dashes() -> None:
+def test_prefix_of_transactional_id_can_contain_dashes() -> None:
     assert PendingTransaction("my-sink-eu-1-12", 1, 0).prefix == "my-sink-eu"
 
 
@@ -188,7 +188,7 @@ def test_missing_file_of_sink_state_is_no_obstacle(tmp_path: Path) -> None:
 
 
 def test_unfinished_files_of_streaming_file_sink_are_reported(tmp_path: Path) -> None:
-    """`tests/integration/test_examples.py` has state of a real job."""
+    """``tests/integration/test_examples.py`` uses the state of a real job."""
     findings = _findings(tmp_path, {"bucket-states": [b"x"], "max-part-counter": [b"y"]})
     assert findings.keys() == {"files-in-progress"}
     assert findings["files-in-progress"].severity is Severity.WARNING
@@ -211,7 +211,7 @@ def test_unknown_writer_may_be_file_sink(
     assert ("; a file sink may have an unfinished file" in finding.message) == may_be
 
 
-def test_pending_files_are_counted(tmp_path: Path) -> None:
+def test_pending_files_of_sink_are_counted(tmp_path: Path) -> None:
     states = {COMMITTER_STATE: [encode_committer_element("2.2", _FILES)]}
     findings = _findings(tmp_path, states)
     assert findings.keys() == {"pending-transactions"}

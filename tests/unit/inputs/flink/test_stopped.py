@@ -34,13 +34,13 @@ def _job(directory: Path, written: dict[int, float]) -> Path:
         ([(4, 1_000), (5, 500)], -0.5),  # copied in another order: for nobody to wait for
     ],
 )
-def test_interval_is_longest_gap_between_checkpoints(
+def test_checkpoint_interval_is_longest_gap_between_checkpoints(
     written: list[tuple[int, int]], interval: float | None
 ) -> None:
     assert longest_interval(written) == interval
 
 
-def test_newer_checkpoints_are_found_with_interval(tmp_path: Path) -> None:
+def test_newer_checkpoints_of_job_are_found_with_interval(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", {5: 1_000, 6: 1_010, 7: 1_030, 9: 1_050})
     (job / "chk-10").mkdir()  # not complete
     assert find_newer_checkpoints(str(job / "chk-6"), 6) == NewerCheckpoints((7, 9), 20.0)
@@ -50,7 +50,7 @@ def test_newer_checkpoints_are_found_with_interval(tmp_path: Path) -> None:
     )  # itself is gone
 
 
-def test_interval_is_determined_from_latest_checkpoints(tmp_path: Path) -> None:
+def test_checkpoint_interval_is_determined_from_latest_checkpoints(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", {1: 0, **{n: 10_000 + n for n in range(2, 8)}})
     assert find_newer_checkpoints(str(job / "chk-7"), 7) == NewerCheckpoints((), 1.0)
 
