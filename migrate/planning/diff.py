@@ -64,7 +64,8 @@ class DiffRow(PartitionRow):
     def records_between(self) -> int | None:
         """The upper bound on the number of records between the sides; some offsets have no record.
 
-        With a log range, only offsets inside the range count. None if either offset is unknown.
+        If the log range is known, only offsets inside the range count. None if either offset is
+        unknown.
         """
         if self.left_offset is None or self.right_offset is None:
             return None
@@ -119,7 +120,7 @@ class Diff:
 
     Attributes:
         warnings: warnings about the sides: findings that would block a move from a checkpoint, a
-            group's note, or a Spark query's output beyond its positions.
+            group's note, or a Spark query's output that is newer than its positions.
     """
 
     left: PositionSet
@@ -143,7 +144,7 @@ class Diff:
 
     @property
     def is_clipped(self) -> bool:
-        """True if some of the offsets between the sides are outside a partition's log."""
+        """True if some of the offsets between the sides are outside the partition's log."""
         return any(row.records_between not in (None, abs(row.difference or 0)) for row in self.rows)
 
 

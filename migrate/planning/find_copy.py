@@ -1,19 +1,22 @@
-"""Find a log's position in its copy, and test whether the new log is a copy. Pure, no I/O.
+"""Find a position in a log's copy, and test whether the new log is a copy. Pure, no I/O.
+
+The old log is a partition in the job's cluster. The new log is the partition to which a mirror
+copies the old log. A copy is a record in the new log, and its origin is the record in the old log.
 
 ``find_copy`` is a generator. It yields the range to read, and the caller sends the records to it.
 The caller can therefore run many searches together, and read for many partitions at the same time.
 
-1. *Around the position.* The records around the position are found in the new log
-   (``match_records``). If these records do not match, longer runs are compared.
+1. *Around the position.* ``match_records`` searches the new log for the records around the
+   position. If these records do not match, longer runs are compared.
 2. *From the log start to the position.* ``find_copy`` follows the mirror record by record
-   (``Follower``). If there are more than ``counted`` records, samples are compared: blocks at many
-   offsets, the anchors, must be in the new log, and in order. If two anchors are equally far apart
-   in both logs, and neither log has gaps, the records between the anchors are not read and count as
-   ``unread``.
+   (``Follower``). If there are more than ``Depth.counted`` records, ``find_copy`` compares only
+   samples: blocks of records at many offsets, the anchors. All anchors must be in the new log, in
+   the same order. If two anchors are equally far apart in both logs, and neither log has gaps, the
+   records between the anchors are not read and count as ``unread``.
 3. *From the position to the log end.* The same as step 2, except that the new log may end with
-   records from producers that have moved.
+   records from producers that have moved to the new cluster.
 
-With ``is_whole``, no samples are used.
+If ``Depth.is_whole`` is true, all records are compared instead of samples.
 """
 
 from __future__ import annotations
@@ -208,7 +211,7 @@ def _around(
 
 
 def _check_last(match: Match, own: Surroundings, copies: Surroundings, depth: Depth) -> Reading:
-    """Return the match to use if the last copy's origin may be an equal, unread record."""
+    """Weaken a match if the origin of the last copy may be an equal record that was not read."""
     if not copies.records or (own.is_from_start and own.is_to_end):
         return match
     last = copies.records[-1 - match.trailing]
@@ -222,7 +225,7 @@ def _check_last(match: Match, own: Surroundings, copies: Surroundings, depth: De
 def _has_equal_unread(
     copy: Record, own: Surroundings, depth: Depth
 ) -> Generator[Read, Surroundings, bool]:
-    """Return whether a copy may be a copy of a record that was not read."""
+    """Return whether the origin of a copy may be a record that was not read."""
     known = {record.offset for record in own.records}
     return not known.issuperset((yield from _possible_origins(copy, depth)))
 
@@ -269,10 +272,11 @@ def _outside(run: Surroundings) -> int:
 def _count_aborted(
     place: int, copies: Surroundings, depth: Depth
 ) -> Generator[Read, Surroundings, int]:
-    """Return the number of aborted transactions' records in the new log, from an offset on.
+    """Return the number of records of aborted transactions in the new log, from an offset on.
 
-    The count covers only what was read. Each transaction leaves one offset without a record, and an
-    aborted transaction leaves more.
+    Only records among the offsets that were read count. Among committed records, each committed
+    transaction leaves one offset without a record, and an aborted transaction leaves more. Without
+    such gaps, the result is 0.
     """
     after = [copy.offset for copy in copies.records if copy.offset >= place]
     if all(last - first <= 2 for first, last in pairwise([place, *after, copies.first_unread])):
@@ -310,7 +314,7 @@ def _match_at_log_ends(
     """Compare the position with the ends of the new log.
 
     Return EXPIRED if the new log starts after the position, LAGGING if the new log ends before the
-    position, or None.
+    position, and None in all other cases.
     """
     if copies.is_from_start and copies.records:
         first = yield from _origin(copies.records[0], depth)
@@ -331,10 +335,11 @@ def _match_at_log_ends(
 def _check_lag(
     match: Match, own: Surroundings, copies: Surroundings, depth: Depth
 ) -> Generator[Read, Surroundings, Match]:
-    """Return a mirror's lag, unless the mirror had copied more records before it went back.
+    """Return a mirror's lag, or a different match if the mirror may have rewound.
 
-    It had not copied more records if the first record that seems to have no copy is not found
-    anywhere in the new log.
+    A mirror that has rewound copied more records before. The whole new log is therefore searched
+    for the first record that seems to have no copy. If this record is found, the mirror has
+    rewound.
     """
     if not match.records:
         return match
@@ -354,7 +359,7 @@ def _check_lag(
 def _origin(
     copy: Record, depth: Depth, partition: int | None = None
 ) -> Generator[Read, Surroundings, int | None]:
-    """Return the offset that a record in the new log has in the old log, or None."""
+    """Return the offset of a copy's origin in the old log, or None if it is not found."""
     time = max(0, copy.timestamp)
     run = yield Read(Side.OLD, time, 0, depth.searched, is_time=True, partition=partition)
     return next((record.offset for record in run.records if record.is_copied_as(copy)), None)
@@ -392,7 +397,7 @@ def _are_known(
 
 @dataclass(frozen=True, slots=True)
 class _Anchor:
-    """A block's offset in both logs.
+    """The offsets of one block of records in both logs.
 
     Attributes:
         is_doubtful: True if a block between this anchor and the next one was not found at the
@@ -423,16 +428,17 @@ class _Stretch:
 
 
 def _may_be_trusted(span: tuple[_Anchor, _Anchor]) -> bool:
-    """Return whether two anchors are equally far apart, and no block between them is missing."""
+    """Return whether two anchors are equally far apart in both logs, and no block is missing."""
     first, last = span
     return last.old - first.old == last.new - first.new and not first.is_doubtful
 
 
 class _Check:
-    """A test of whether the new log is a copy beyond the records around the position, too.
+    """A test of whether the new log is also a copy far from the position.
 
     Attributes:
-        starts_later: True if the first record of the new log comes after the first compared record.
+        starts_later: True if the origin of the new log's first record comes after the first
+            compared record.
     """
 
     def __init__(
@@ -533,7 +539,7 @@ class _Check:
         return self._match
 
     def _look_for_markers(self) -> Generator[Read, Surroundings, None]:
-        """Note whether a log's last offset has no record, as after a transaction."""
+        """Determine whether a log's last offset has no record, as after a transaction."""
         own, copies = self._own, self._copies
         if own.is_from_start and own.is_to_end and copies.is_from_start and copies.is_to_end:
             return  # everything is compared
@@ -591,7 +597,7 @@ class _Check:
     def _anchors(
         self, start: _Anchor, known: _Anchor
     ) -> Generator[Read, Surroundings, list[_Anchor]]:
-        """Return anchors from ``start`` to ``known``: evenly spread, but closer near the end."""
+        """Return anchors from ``start`` to ``known``: evenly spread, with more near the end."""
         distance = known.old - start.old
         number = self._depth.anchors
         evenly = {start.old + distance * n // (number // 2 + 1) for n in range(1, number // 2 + 1)}
@@ -713,7 +719,7 @@ class _Check:
         return (yield from _violation(follower, lacking, foreign, self._depth))
 
     def _count(self, compared: int) -> None:
-        """Add to the number of compared records; for ``PROVED``, it is already complete."""
+        """Add to the number of compared records; for ``PROVED``, the number is already complete."""
         if self._match.outcome is MatchOutcome.PROVED:
             return
         self._match = replace(self._match, compared=self._match.compared + compared)
@@ -785,10 +791,11 @@ class _Check:
         return match
 
     def last(self, match: Match) -> Reading:
-        """Return the match to use, considering records far away that equal the last copy.
+        """Weaken a match if records far from the position equal the last copy.
 
         If such records exist, the last copy may be a copy of any of them, because the mirror may
-        have gone back. If there is only one copy, the mirror may have copied nothing else.
+        have gone back. If the new log has only one copy, the mirror may have copied nothing else,
+        so the place is unknown.
         """
         own, copies = self._own, self._copies
         if not match.is_searched_to_end or (own.is_from_start and own.is_to_end):
@@ -824,8 +831,9 @@ class _Check:
     def _check_trailing(self, first: int, trailing: int, newest: Record) -> Reading:
         """Check the last records of the new log if they have no origin in memory.
 
-        They must come from producers that moved after the mirror had copied everything. ``first``
-        is the offset of the first of these copies. ``newest`` is the newest old record in memory.
+        These records must come from producers that moved to the new cluster after the mirror had
+        copied everything. ``first`` is the offset of the first of these copies. ``newest`` is the
+        newest old record in memory.
         """
         match, is_doubtful = self._match, False
         self._first_trailing = first if trailing else None
@@ -874,7 +882,7 @@ class _Check:
     def _are_last_known(
         self, first: int, side: Side, partition: int | None = None
     ) -> Generator[Read, Surroundings, bool | None]:
-        """Return whether the other log has a record that is at or after an offset in the new log.
+        """Return whether the other log contains any of the new log's records from an offset on.
 
         Return None if the search reads too many records.
         """
@@ -888,7 +896,7 @@ class _Check:
             first = run.first_unread
 
     def _is_any_cut(self) -> Generator[Read, Surroundings, bool]:
-        """Return whether the old topic has lost records from the start of any log."""
+        """Return whether the old topic has lost records from the start of any of its logs."""
         is_cut = self._own.log_start > 0
         for other in self._others:
             if not is_cut:
@@ -899,13 +907,13 @@ class _Check:
     def _are_copied_again(
         self, first: int, newest: Record
     ) -> Generator[Read, Surroundings, bool | None]:
-        """Return whether any record at or after an offset in the new log also occurs before it.
+        """Return whether any of the new log's records from an offset on also occurs before it.
 
         In that case, the mirror copied the record again, and the old topic no longer contains it.
-        Return None if the search reads too many records, or if the record may be an older record
-        (one that the mirror copied late, or whose earlier copy is no longer in the new log). A
-        record counts as written by a producer only if it is newer than ``newest``, the old log's
-        last record, and the compared records.
+        False means that producers wrote all of these records. This is certain only if they are
+        newer than ``newest`` and than the compared records of the old log. Otherwise, a record may
+        be older: the mirror may have copied it late, or its earlier copy may no longer be in the
+        new log. In that case, or if the search reads too many records, return None.
         """
         time = max(record.timestamp for record in (newest, *self._own.records))
         at, is_certain = first, True
@@ -975,7 +983,7 @@ class _Check:
             stretch.is_new_done = run.is_to_end or is_past or not run.after
 
     def _find_origin(self, copy: Record) -> Generator[Read, Surroundings, int | None]:
-        """Return the offset of a copy's origin if it is not near the mirror's last record.
+        """Search the old log for a copy's origin that is not in memory, and return its offset.
 
         Return -1 if the old log has no such record, and None if the search reads too many records.
         The search starts at the first record with the copy's time or a later time, because the
@@ -993,7 +1001,7 @@ class _Check:
         return None
 
     def _is_rest_equal(self, known: _Anchor) -> Generator[Read, Surroundings, bool]:
-        """Return whether samples of the rest of the new log are at the expected old offsets."""
+        """Return whether samples of the rest of the new log have the expected origins."""
         depth = self._depth
         end = yield Read(Side.NEW, self._copies.log_end, depth.block, 1)
         if not end.before or end.before[0].offset <= known.new:

@@ -163,7 +163,7 @@ class Follower:
         if self._begin is not None:
             self._state = self._number_of(self._begin)
             self._top = max(self._top, self._state)
-            # A mirror that has gone back may have gone back to any of several equal records.
+            # If several records are equal, the mirror may have gone back to any of them.
             self._state = possible[max(0, bisect_right(possible, self._top) - 1)]
             start = self._index.records[possible[0] - self._first]
             is_last_equal = start.digest == self._index.records[-1].digest
@@ -182,7 +182,7 @@ class Follower:
         self._top = max(self._top, self._state)
 
     def go_to(self, origin: int) -> int | None:
-        """Record that the next copy's origin is the record at ``origin``, which is not in memory.
+        """Handle a copy whose origin is not in memory; ``origin`` is the offset of this origin.
 
         If the mirror has gone back, return the offset from which to add the old log again. If the
         mirror has skipped records, count them as ``missing`` and return None. If the mirror has

@@ -91,10 +91,12 @@ class _Comparison:
         run, low = self._new_run, self.before[-1] + 1 if self.before else 0
         high = self.after[0] if self.after else len(run)
         if self._is_copied(self._old.position):
-            # The record at the position is next, so all records before its copy were consumed.
+            # The record at the position is the next to consume, so all records before its copy were
+            # consumed.
             low = high
         elif self._is_copied(self._old.position - 1):
-            # The record below the position was last, so no record after its copy was consumed.
+            # The record below the position was the last consumed record, so no record after its
+            # copy was consumed.
             high = low
         next_offset = run[low].offset if low < len(run) else self._new.first_unread
         lowest = run[low - 1].offset + 1 if low else None
@@ -125,7 +127,7 @@ class _Comparison:
         return any(record.offset == offset and self._copies(record) for record in self._old_run)
 
     def _count_lacking(self, both: Sequence[int]) -> tuple[int, int]:
-        """Count the old records without a copy that compaction does not explain.
+        """Count the old records whose missing copies are not explained by compaction.
 
         Compaction of the new log explains a missing record if a later record with the same key was
         copied. It explains a missing tombstone if any later record was copied. Consumed records

@@ -1,5 +1,8 @@
 """Find a position in a copy of its log, by the records around it. Pure, no I/O.
 
+The old log is a partition in the job's cluster. The new log is the partition to which a mirror
+copies the old log. A copy is a record in the new log, and its origin is the record in the old log.
+
 A mirror copies a partition's records in order, each with its key, value, timestamp, and headers
 (MirrorSourceTask @ connect-mirror 4.1.1). After a mirror is killed and restarted, it goes back and
 duplicates some records. The new log is therefore a sequence of passes. A pass copies successive
@@ -17,28 +20,24 @@ that case, the outcome identifies the violation: records without a copy (``FILTE
 without an origin (``FOREIGN``), or both (``OTHER_PARTITIONING``).
 
 A number of records is exact if only one sequence of passes is possible and all records that can
-change the number were read. Otherwise, the number is a bound, or the position is refused. For each
-kind of number, this table describes the records that each bound counts:
+change the number were read. Otherwise, the number is a bound, or the position is refused. The
+bounds of each number are:
 
-==================  ====================================  ======================================
-Number              At least                              At most
-==================  ====================================  ======================================
-not copied yet      from the highest possible origin on,  from the lowest one on; also if an
-                    if no earlier copy was deleted or     earlier copy may have been deleted, or
-                    left unread                           if the records may be of aborted
-                                                          transactions that are never copied
-expired             up to the lowest possible origin      (refused)
-filtered            records between two copies, each      (never stated)
-                    without an equal record, minus the
-                    copies between
-foreign             copies without any origin             (never stated; refused if not all
-                                                          records were searched)
-duplicated          copies of records that are already    copies that exceed the lowest possible
-                    copied                                origins, if all of the log is read
-==================  ====================================  ======================================
+- Not copied yet: the lower bound counts the records from the highest possible origin on, if no
+  earlier copy was deleted or left unread. The upper bound counts the records from the lowest
+  possible origin on. The number is also an upper bound if an earlier copy may have been deleted, or
+  if the records may be of aborted transactions, which are never copied.
+- Expired: the lower bound counts the records up to the lowest possible origin. If only an upper
+  bound is possible, the position is refused.
+- Filtered: the lower bound counts the records between the origins of two copies that have no equal
+  record, minus the copies between these two copies. There is no upper bound.
+- Foreign: the lower bound counts the copies without any origin. There is no upper bound. If not all
+  records were searched, the position is refused.
+- Duplicated: the lower bound counts the copies of records that are already copied. The upper bound
+  counts the copies that exceed the lowest possible origins, if all of the log is read.
 
-Among equal records, copies in a different order look like the copies of a mirror that went back.
-After the first pass, a pass therefore counts only if it recopies a record that has no equal record.
+Copies of equal records in a different order look like the copies of a mirror that went back. After
+the first pass, a pass therefore counts only if it recopies a record that has no equal record.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ class Match:
             ``FILTERED``, the last unknown copy before the first known copy, if the origin of this
             unknown copy may be an older record.
         first_pair, last_pair: the (old, new) offsets of the first and the last record in the
-            compared runs that certainly has a copy.
+            compared runs whose copy is certain.
     """
 
     outcome: MatchOutcome
@@ -139,7 +138,7 @@ class Match:
         return bool(self.unread) or not self.is_searched_to_end
 
     def agrees_with(self, next_offset: int) -> bool:
-        """Return whether a start at this offset of the new log reads the same records."""
+        """Return whether a start at this offset reads the same records as at the found offset."""
         if self.next_offset is None:
             return False
         lowest = self.lowest if self.lowest is not None else self.next_offset
@@ -181,7 +180,10 @@ def not_found_match(reason: str) -> Match:
 
 
 def violation_match(missing: int, foreign: int, bound: Bound = Bound.AT_LEAST) -> Match | None:
-    """Return the outcome for records without a copy and copies without an origin, or None."""
+    """Return the outcome for records without a copy, and copies without an origin.
+
+    The arguments are the numbers of these records and copies. If both are 0, return None.
+    """
     missing, foreign = max(0, missing), max(0, foreign)
     if missing and foreign:
         return Match(MatchOutcome.OTHER_PARTITIONING, records=missing + foreign, bound=bound)
@@ -193,7 +195,7 @@ def violation_match(missing: int, foreign: int, bound: Bound = Bound.AT_LEAST) -
 
 
 class RecordIndex:
-    """Records in the old log, identified by their copies.
+    """An index of the old log's records, by which the possible origins of a copy are found.
 
     A record's index is its number in the order of addition, starting at 0.
     """
@@ -269,7 +271,7 @@ class _Alignment:
     def _trusted_syncs(
         self, origins: Sequence[Sequence[int]], syncs: Sequence[Sequence[tuple[int, int]]]
     ) -> dict[int, int]:
-        """Return the origins of copies according to a mirror's offset syncs, if trustworthy.
+        """Return the origins of copies according to the mirrors' trustworthy offset syncs.
 
         Syncs for an earlier copy of the topic or for a different target may agree with equal
         records by chance. The mirror's newest syncs, in ascending order, must therefore all agree
@@ -350,7 +352,7 @@ class _Alignment:
         return not self._old.is_to_end and copy.timestamp in self._equal_times
 
     def violation(self) -> Match | None:
-        """Return any violation of the assumption between the first and the last known copy."""
+        """Return any violation of the mirror assumption from the first to the last known copy."""
         foreign = self._foreign
         if self._first and not self._has_older:
             foreign += self._first  # the old log never contained older records
@@ -477,7 +479,7 @@ class _Alignment:
 
     @property
     def _undecided(self) -> int:
-        """The number of copies of records that the old log has lost or that other clients wrote."""
+        """The number of copies of lost old records, or of records that other clients wrote."""
         return self._highest.count(-1)
 
     @property

@@ -1,7 +1,8 @@
 """Topics that match the job's topic pattern, but are not in the checkpoint.
 
-With ``--topic-pattern``, they move as new partitions. Without this option, ``migrate`` warns about
-new topics with similar names, because the job may have been about to discover them.
+With ``--topic-pattern``, the partitions of these topics move as new partitions. Without this
+option, ``migrate`` warns about new topics with similar names, because the job may have been about
+to discover them.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def topic_pattern_warnings(
     planned: Set[str],
     policies: Policies,
 ) -> Iterator[WarningText]:
-    """Warn about topics that are not in the checkpoint, and about a pattern without matches there.
+    """Warn about topics missing from the checkpoint, and a pattern that matches none of its topics.
 
     ``planned`` is the set of topics in the plan.
     """

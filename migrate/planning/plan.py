@@ -180,7 +180,7 @@ class PlannedPartition(PartitionRow):
 
     @property
     def read_already(self) -> int:
-        """The number of offsets that the furthest source read beyond ``job_next_offset``, or 0."""
+        """The largest number of offsets that a source has read beyond ``job_next_offset``."""
         if self.job_reached is None or self.job_next_offset is None:
             return 0
         return max(0, self.job_reached - self.job_next_offset)
@@ -195,7 +195,7 @@ class PlannedPartition(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The next offsets from which a target starts. A plan with refusals is not carried out.
+    """The next offsets from which a target starts. A plan with refusals cannot be applied.
 
     Attributes:
         cluster_id: the ID of the job's cluster; None without a broker.

@@ -1,7 +1,7 @@
 """Make a plan: refuse obstacles to the whole move, then plan each partition.
 
-The plans of several sources for one partition are merged. Partitions that exist only on the broker
-are added.
+If several sources have a partition, their plans for the partition are merged. Partitions that exist
+only on the broker are added.
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ def make_plan(
         partitions = _plan_partitions(moved, snapshot, policies)
         newer_checkpoint = any(finding.code is Code.RAN_ON for finding in findings)
         if newer_checkpoint and not any(partition.ran_on_by for partition in partitions):
-            # The job kept running, but the number of offsets that it has read is unknown.
+            # The job kept running, but the number of offsets that it has read since the checkpoint
+            # is unknown.
             partitions = [replace(partition, repeated=None) for partition in partitions]
         refusals += partition_refusals(partitions)
         refusals += missing_partition_refusals(chosen, partitions, policies)

@@ -24,7 +24,7 @@ from migrate.planning.plan import Plan, PlannedPartition
 
 
 def check_cluster(plan: Plan, snapshot: ClusterSnapshot) -> None:
-    """Refuse a plan if it is for a different cluster than the snapshot's."""
+    """Refuse a plan that was made for a different cluster than the cluster in the snapshot."""
     if plan.cluster_id == snapshot.cluster_id:
         return
     raise Refused(PLAN_FOR_OTHER_CLUSTER(cluster=snapshot.cluster_id, planned=plan.cluster_id))
@@ -42,9 +42,9 @@ def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
 def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[Message]:
     """Yield a refusal for each change in the cluster since the plan was made.
 
-    New records do not change the plan's effect, nor do deleted records below the planned offsets.
-    ``suspect`` is not recomputed, because a topic that was recreated after the plan was made has a
-    different topic ID.
+    New records, and deleted records below the planned offsets, are ignored, because they do not
+    change the plan's effect. ``suspect`` is not recomputed, because a topic that was recreated
+    after the plan was made has a different topic ID.
 
     Raises:
         Refused: the plan is for a different cluster.
@@ -106,7 +106,7 @@ def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterat
 
 
 def signs_of_progress(plan: Plan, snapshot: ClusterSnapshot | None) -> Iterator[str]:
-    """Yield signs, one line each, that the source group or the target group has new commits.
+    """Yield signs, one line each, that the source group has new commits or is active.
 
     Args:
         plan: the saved plan.

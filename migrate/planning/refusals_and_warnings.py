@@ -38,7 +38,7 @@ from migrate.planning.plan import Plan, PlannedPartition, Verdict
 
 # The maximum number of partitions that a refusal lists.
 _MAX_NAMED = 20
-# Verdicts whose problem texts contain offsets and therefore differ by partition.
+# Verdicts whose messages contain offsets and therefore differ by partition.
 _VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
 
 
@@ -173,7 +173,7 @@ def reader_of(origin: Origin) -> str | None:
 def missing_partition_refusals(
     chosen: Iterable[Source], partitions: Sequence[PlannedPartition], policies: Policies
 ) -> Iterator[Message]:
-    """Yield a refusal if ``--partitions`` are neither in the checkpoint nor on the broker.
+    """Yield a refusal for chosen partitions that are neither in the checkpoint nor on the broker.
 
     Yield nothing for a plan without partitions. ``make_plan`` refuses such a plan itself.
     """
@@ -218,7 +218,7 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
 def partial_topic_warnings(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[WarningText]:
-    """Warn if only some partitions of a topic move, because Spark must not read the others.
+    """Warn if only some partitions of a topic move; Spark must not read the other partitions.
 
     ``chosen`` contains all positions, under the topic names in the checkpoint.
     """
@@ -236,7 +236,7 @@ def partial_topic_warnings(
 
 
 def _commits_beyond(partitions: Iterable[PlannedPartition]) -> dict[str, Any]:
-    """Return facts about source-group commits beyond the positions; empty if there are none."""
+    """Return facts about the source group's commits beyond the positions; empty without any."""
     beyond = [planned for planned in partitions if planned.ran_on_by]
     if not beyond:
         return {}

@@ -44,10 +44,11 @@ _MAX_NAMED = 20
 def topic_refusals(
     plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]
 ) -> Iterator[Message]:
-    """Yield refusals for topics that ``target`` lacks or has with different partition counts.
+    """Yield refusals for topics that ``target`` lacks or has with other partitions.
 
-    Two topics that share a name in the other cluster are also refused. ``names`` contains the topic
-    names in the other cluster.
+    The number of partitions in ``target`` must be the same as in the job's cluster. Two topics that
+    share a name in ``target`` are also refused. ``names`` contains the topic names in ``target``,
+    by their names in the plan.
     """
     yield from name_collision_refusals(plan.topics, names)
     here = plan.snapshot.topics if plan.snapshot is not None else {}

@@ -1,4 +1,4 @@
-"""Verify, after a move, that the target started where the checkpoint ended. Pure, no I/O.
+"""Verify, after a move, that the target started at the moved positions. Pure, no I/O.
 
 A Spark query starts at its seed (``spark_log.starting_positions``). The seed does not change while
 the query runs. A partition that is missing from the seed starts at offset 0. If the log start
@@ -17,16 +17,16 @@ outcome ``ok`` means only that the seed was correct.
   trigger ignores the seed.
 
 A consumer group starts at its committed offsets. Its consumers overwrite these offsets, so verify a
-group before its consumers start.
+group before its consumers start. The outcome of a partition depends on its committed offset:
 
-- committed at the position: ok.
-- committed below the position: the records between both offsets are duplicated.
-- committed above the position by ``migrate`` (as shown by its rollback file): the records between
-  both offsets are lost.
-- committed above the position by another client: "moved on", and not verified. Consumers that
-  started at the offset from ``migrate``, consumers that skipped records, and a Flink job that is
-  still running are indistinguishable.
-- nothing committed: missing.
+- Equal to the position: ``ok``.
+- Below the position: the records between both offsets are duplicated (``REPEATED``).
+- Above the position, and committed by ``migrate`` (as shown by its rollback file): the records
+  between both offsets are lost (``LOST``).
+- Above the position, and committed by another client: ``MOVED_ON``, which is not verified.
+  Consumers that started at the offset from ``migrate``, consumers that skipped records, and a Flink
+  job that is still running are indistinguishable.
+- No committed offset: ``MISSING``.
 
 If a partition is still at ``earliest`` in the checkpoint, the job has read none of its records. In
 that case, any start offset up to the current log start offset is correct, because the log has no

@@ -162,7 +162,7 @@ def diff_csv(diff: Diff) -> str:
 def diff_table(
     diff: Diff, out: TextIO, *, every_partition: bool = False, wide: bool = False
 ) -> str:
-    """Return a table of partitions, or of topics for many partitions, and the totals.
+    """Return a table of partitions (or of topics, if there are many partitions) and the totals.
 
     If ``out`` is a terminal, the table is fitted to the terminal's width, unless ``wide`` is True.
     """

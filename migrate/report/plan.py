@@ -51,7 +51,7 @@ def _position(planned: PlannedPartition) -> str | int | None:
 def _proof(planned: PlannedPartition) -> str:
     """Return the numbers of matching records before and after a position, such as ``100+98``.
 
-    An outcome other than MATCHED is added.
+    Any outcome except MATCHED is appended.
     """
     proof = planned.translation
     if proof is None:

@@ -19,7 +19,7 @@ RightFormat = Literal["groups-csv", "flink-sql"]
 
 
 def export_right_side(diff: Diff, format: RightFormat) -> str:
-    """Return the right side for another program; warn about partitions missing from the side.
+    """Return the right side in another program's format; warn about partitions that it lacks.
 
     ``groups-csv`` is for ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql``
     contains the options of one table per topic, because a table accepts the offsets of only one

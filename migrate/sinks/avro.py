@@ -5,7 +5,7 @@ JSON; ``avro.codec``), and a sync marker of 16 bytes. Blocks follow. A block con
 number of objects, a ``long`` size in bytes, the objects, and the sync marker.
 
 A ``long`` is a zigzag varint. Strings and bytes start with their length. An array or a map is a
-series of runs. Each run starts with a ``long`` number of items; a run of 0 items is the last. A
+series of runs. Each run starts with a ``long`` number of items; a run of 0 items is the end. A
 negative number -n means n items, and is followed by the size of the run in bytes. A union starts
 with the index of its branch.
 

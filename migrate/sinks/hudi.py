@@ -55,7 +55,7 @@ def read_log(directory: Directory) -> SinkMemory:
 
 
 def _commits(names: list[str], folder: str, pattern: re.Pattern[str]) -> list[tuple[str, str]]:
-    """Return (instant time of the request, path) of each completed commit."""
+    """Return (the time at which the commit was requested, path) of each completed commit."""
     return [(m[1], folder + name) for name in names if (m := pattern.fullmatch(name))]
 
 

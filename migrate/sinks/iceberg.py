@@ -4,13 +4,15 @@ The table metadata is the ``metadata/<n>-<uuid>.metadata.json`` or ``metadata/v<
 file with the highest number. It lists the snapshots. Each snapshot has a parent and a ``summary``:
 
 - Spark's streaming sink writes ``spark.sql.streaming.queryId``, and the batch as
-  ``spark.sql.streaming.epochId``. It skips batches up to the batch in the query's newest snapshot.
+  ``spark.sql.streaming.epochId``. The sink skips batches up to the batch in the query's newest
+  snapshot.
 - Flink's sinks write ``flink.job-id``, ``flink.operator-id``, and
   ``flink.max-committed-checkpoint-id``. IcebergSink and DynamicIcebergSink drop checkpoints up to
   the ID in the newest snapshot with the same job and operator, even in a job that was not restored
   (apache/iceberg#18098, #10892). The older FlinkSink does so only in a restored job.
 
-A sink follows the parents from the head of the branch to which it writes.
+To find its newest snapshot, a sink follows the parents from the head of the branch to which it
+writes.
 
 Source: SparkWrite.BaseStreamingWrite, SinkUtil.getMaxCommittedCheckpointId, IcebergCommitter,
 IcebergFilesCommitter @ Iceberg 1.10.0; the table specification, table metadata.
