@@ -153,7 +153,7 @@ def side_input(
         case SideKind.CHECKPOINT:
             return read(side.what, allow_external_files=allow_external_files)
         case SideKind.SPARK:
-            from migrate.inputs.spark_query import query_positions  # most moves do not need it
+            from migrate.inputs.spark_query import query_positions  # most moves read no query
 
             with timed(f"reading {redact_url(name)}"):
                 return query_positions(name)
@@ -188,7 +188,7 @@ def side_input(
 def client_metadata_warning(
     group: GroupView, known: Container[TopicPartition] = ()
 ) -> WarningText | None:
-    """Return a warning if the group's client may have processed records beyond the offsets.
+    """Return a warning if the group's client may have processed records beyond its offsets.
 
     Args:
         group: the group.
@@ -221,7 +221,7 @@ def file_positions(side: Side) -> PositionSet:
 
 
 def broker_positions(side: Side, logs: Logs) -> PositionSet:
-    """Return the positions of a ``broker:`` side; ``logs`` is the answer for ``side.time_ms``."""
+    """Return the positions of a ``broker:`` side; ``logs`` must be queried for ``side.time_ms``."""
     starts: dict[TopicPartition, Start] = {}
     for topic, partitions in logs.items():
         for partition, kept in partitions.items():

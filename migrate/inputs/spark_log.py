@@ -65,8 +65,8 @@ from migrate.model.message import Message
 from migrate.model.positions import PositionSet
 from migrate.storage.files import Files
 
-# If a directory is not a checkpoint location, the maximum number of its subdirectories to check for
-# one.
+# If a directory is not a checkpoint location, the user may have meant one of its subdirectories.
+# This is the maximum number of subdirectories to check.
 _MOST_NAMED = 50
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -1,4 +1,4 @@
-"""Wait for a sign that the reader of the positions, a Flink job or a Spark query, still runs.
+"""Wait for a sign that the positions' reader (a Flink job or a Spark query) is still running.
 
 A running job completes checkpoints, and a running query that has records to read starts batches.
 Neither of them joins a consumer group, so a group's members do not show whether it is running.

@@ -82,8 +82,8 @@ _UNREACHABLE = frozenset(
     }
 )
 
-# The number of seconds after which the absence of a listener is an error. A restarting broker has
-# no listener for longer, so it also causes this error.
+# The number of seconds after which the absence of a listener is an error. A broker that restarts
+# has no listener for longer than this, so a restart also causes the error.
 _NO_LISTENER_SECONDS = 1.5
 _NO_LISTENER = re.compile("Connection refused|Failed to resolve")
 

@@ -33,7 +33,8 @@ OffsetSync = tuple[int, int]
 def read_offset_syncs(reader: RecordReader) -> Mapping[Partition, Sequence[Sequence[OffsetSync]]]:
     """Return the offset syncs of all mirrors in a cluster, by copied partition.
 
-    Each mirror has a sequence, in the order in which it wrote its syncs.
+    For each partition, every mirror has its own sequence of syncs, in the order in which the mirror
+    wrote them.
 
     Raises:
         BrokerError: the broker did not answer, or denied access.

@@ -7,9 +7,10 @@ requires the READ permission on the topic. The records of a transactional ID are
     key    i16 version 0, i16 n, n bytes transactional id
     value  i16 version 0 or 1, i64 producer id, i16 epoch, i32 timeout in ms, i8 state, …
 
-When an ID expires (``transactional.id.expiration.ms``, 7 days by default), Kafka writes a record
-without a value. When a transaction times out, the record that ends the transaction contains the
-next producer epoch. Since Kafka 4.0, this is also true of every transaction of newer clients.
+When a transactional ID expires (``transactional.id.expiration.ms``, 7 days by default), Kafka
+writes a record without a value. When a transaction times out, the record that ends the transaction
+contains the next producer epoch. Since Kafka 4.0, this is also true of every transaction of newer
+clients.
 
 Source: TransactionLogKey.json, TransactionLogValue.json, TransactionState, TransactionStateManager
 (partitionFor), TransactionMetadata @ Kafka 4.1.1.
@@ -98,7 +99,7 @@ def outcome_of(transaction: Transaction, changes: Iterable[StateChange]) -> TxnO
 
 
 def log_partition(transactional_id: str, partitions: int) -> int:
-    """Return the partition of the transaction log that contains the records of an ID."""
+    """Return the partition of the transaction log with the records of a transactional ID."""
     hashed = abs(signed_32(string_hash(transactional_id)))
     # Utils.abs @ kafka-clients returns 0 for the lowest int, because its absolute value overflows.
     return 0 if hashed == 1 << 31 else hashed % partitions
@@ -122,7 +123,7 @@ def _state_change(value: bytes | None) -> StateChange | None:
 def _records(
     connection: Connection, transactional_ids: Iterable[str]
 ) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Yield the key and value of every record in the partitions of these IDs."""
+    """Yield the key and value of every record in the partitions of these transactional IDs."""
     consumer = connection.consumer({"isolation.level": "read_uncommitted"})
     try:
         count = _partition_count(connection, consumer)

@@ -122,10 +122,10 @@ def _finished_start(split: Split | None) -> PositionStart:
     """Return the start of an assigned partition without a reader.
 
     Such a partition was read up to its stopping offset. The next offset is the stopping offset or,
-    if higher, the starting offset. ``earliest`` counts as lower. If the stopping offset is missing
-    or is a marker, the next offset cannot be determined. The same applies if the starting offset is
-    ``latest``, ``committed``, or not set, because the partition might have started beyond its
-    stopping offset.
+    if higher, the starting offset. A starting offset of ``earliest`` counts as lower. If the
+    stopping offset is missing or is a marker, the next offset cannot be determined. The same
+    applies if the starting offset is ``latest``, ``committed``, or not set, because the partition
+    might have started beyond its stopping offset.
     """
     if split is not None and split.stopping_offset is not None and split.stopping_offset >= 0:
         offset = split.starting_offset

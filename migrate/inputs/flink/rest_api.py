@@ -120,7 +120,7 @@ class CheckpointNumbers:
 class LastDurations:
     """The durations of a job's newest savepoint and checkpoint; None if Flink reports none.
 
-    They are measured from the trigger to the last acknowledgment, in seconds.
+    Each duration is measured from the trigger to the last acknowledgment, in seconds.
     """
 
     savepoint: float | None = None
@@ -360,7 +360,8 @@ class _Job(BaseModel):
 
 
 class _Overview(BaseModel):
-    jobs: Annotated[list[_Job], FailFast()]  # all errors of millions of jobs would take gigabytes
+    # Stop at the first validation error. The errors of millions of jobs would take gigabytes.
+    jobs: Annotated[list[_Job], FailFast()]
 
 
 class _Configuration(BaseModel):

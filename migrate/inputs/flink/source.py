@@ -105,9 +105,11 @@ class Source:
 
     @property
     def starts_absent_partitions_at_log_start(self) -> bool:
-        """True if the restored job reads partitions that the state lacks from the log start offset.
+        """True if the restored job starts absent partitions at the log start offset.
 
-        A FlinkKafkaConsumer always reads such partitions from the log start offset. Source:
+        An absent partition is on the broker, but not in the state.
+
+        A FlinkKafkaConsumer always starts such partitions at the log start offset. Source:
         FlinkKafkaConsumerBase.open @ connector 3.4.0-1.20.
         """
         if self.kind is SourceKind.FLINK_KAFKA_CONSUMER:

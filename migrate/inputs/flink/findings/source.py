@@ -43,7 +43,7 @@ _NEXT = PositionState.NEXT
 def findings_of_source(
     source: Source, state: KafkaState, checkpoint: Checkpoint
 ) -> Iterator[Finding]:
-    """Yield the findings about a Kafka source; the caller sets their operator."""
+    """Yield the findings about a Kafka source; the caller adds the operator."""
     yield from _position_findings(source)
     if isinstance(state, HybridSource):
         yield from _hybrid_findings(state)
