@@ -77,7 +77,7 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
     # Regression: "no obstacle was found", although the topic is newer than the savepoint.
     assert dry.stderr.splitlines()[-1] == (
         "dry run: 2 of 5 partitions are suspect, so migrate cannot determine whether records would "
-        "be lost or duplicated; no other obstacle was found; --execute continues with apply"
+        "be lost or duplicated; no other obstacle was found; to continue with apply, run "
     )
     assert broker.committed(spec.name) == {}
 

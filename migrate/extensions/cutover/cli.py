@@ -109,7 +109,7 @@ def cut_over(
         if result.prediction is not None:
             for line in result.prediction.lines():
                 log.info(line)
-        log.info(_verdict(result, back=back))
+        log.info(_verdict(spec, result, back=back))
         return
     for line in result_lines(result.record) if not back else ():
         log.info(line)
@@ -170,7 +170,7 @@ def wrapped_steps(steps: Sequence[StepResult], width: int | None) -> Sequence[St
     ]
 
 
-def _verdict(result: CutOver, *, back: bool) -> str:
+def _verdict(spec: str, result: CutOver, *, back: bool) -> str:
     from migrate.planning import Verdict
 
     todo = [step.name for step in result.steps if step.state == "to do"]
@@ -178,15 +178,15 @@ def _verdict(result: CutOver, *, back: bool) -> str:
         return "dry run: nothing was changed; add --execute"
     if not todo:
         return "dry run: every step is done"
+    resume = f"to continue with {todo[0]}, run `{next_step.command('cut-over', spec, '--execute')}`"
     rows = result.plan.partitions if result.plan is not None else ()
     if suspect := sum(row.verdict is Verdict.SUSPECT for row in rows):
         return (
             f"dry run: {suspect} of {counted(len(rows), 'partition')} "
             f"{'is' if suspect == 1 else 'are'} suspect, so migrate cannot determine whether "
-            "records would be lost or duplicated; no other obstacle was found; --execute "
-            f"continues with {todo[0]}"
+            f"records would be lost or duplicated; no other obstacle was found; {resume}"
         )
-    return f"dry run: no obstacle was found; --execute continues with {todo[0]}"
+    return f"dry run: no obstacle was found; {resume}"
 
 
 def _after_until(spec: str, until: str | None, result: CutOver) -> str:

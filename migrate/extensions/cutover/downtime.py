@@ -110,7 +110,7 @@ def result_lines(record: CutOverRecord) -> Iterator[str]:
     before, after = lag_before_and_after(record)
     if is_done and (before, after) != (None, None):
         yield (
-            f"lag: {_records(before)} before the start of the target, {_records(after)} at the "
+            f"lag: {_records(before)} before the target's reader started, {_records(after)} at the "
             "last check"
         )
 
@@ -186,7 +186,7 @@ def predict(
         if record.downtime is not None
     ]
     stop, rest = durations.savepoint, None
-    stop_basis, rest_basis = "as the job's last savepoint", "no record shows them"
+    stop_basis, rest_basis = "as the job's last savepoint", "because no earlier cut-over shows them"
     if stop is None:
         stop, stop_basis = durations.checkpoint, "as the job's last checkpoint"
     if stop is None:

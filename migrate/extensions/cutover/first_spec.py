@@ -25,7 +25,7 @@ _TEMPLATE = """\
 # A cut-over of one Flink job. Set each key that is marked as required, then run:
 #   migrate cut-over {spec}             a dry run, which changes nothing
 #   migrate cut-over {spec} --execute   stops the job, and starts the query
-# All keys: docs/how-to/cut-over.md.
+# All keys: docs/how-to/cut-over.md. Relative paths start in the folder of this file.
 version: 1
 flink:
 {rest}
@@ -36,7 +36,8 @@ kafka:
   # Credentials and TLS, as a Kafka client reads them.
   # config: client.properties
 move:
-  # The job's consumer group. Its commits show whether the job kept running.
+  # The consumer group to which the job commits. Its commits are a second sign, in addition to the
+  # JobManager's answer, of whether the job kept running.
   # source-group: {group}
   # Partitions whose position is below the log start offset: fail, or earliest.
   on-expired: fail
@@ -47,9 +48,10 @@ target:
   # group: {name}
 # The directory or table that the query writes to. migrate refuses a sink that would skip batches.
 # sink: /lake/{name}
-# The command that starts the query, as in the first line of its template. Without it, start the
-# query yourself at the step first-batch.
-# start: spark-submit {name}.py
+# The command that starts the query or the consumers, in the folder of this file. Without this key,
+# start them yourself at the step first-batch. A query needs Spark's Kafka connector; with
+# --format python, `migrate to-spark` prints a query to complete.
+# start: spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 {name}.py
 """
 
 
@@ -117,11 +119,13 @@ def _filled(
         job="\n".join(job_lines),
         savepoints=_line("savepoints", savepoints)
         if savepoints
-        else "  # Required: the folder for the savepoint. Each job has a subfolder.\n"
+        else "  # Required: the folder for the savepoint, a path or a URL that both Flink and\n"
+        "  # this machine can reach. migrate adds a subfolder for the job.\n"
         "  # savepoints: s3://flink/savepoints",
         servers=_line("bootstrap-servers", servers)
         if servers
-        else "  # Required: the brokers of the job's source.\n  # bootstrap-servers: broker:9092",
+        else "  # Required: the brokers of the job's source. Flink's REST API does not show them.\n"
+        "  # bootstrap-servers: broker:9092",
         name=name,
         group=f"flink-{name}",
     )

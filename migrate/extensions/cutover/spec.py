@@ -97,7 +97,8 @@ class FlinkSpec(_SpecPart):
     )
     job: Text | None = Field(None, description="the job's name or id")
     savepoints: PathOrUrl | None = Field(
-        None, description="the folder for savepoints; each job has a subfolder with its id as name"
+        None,
+        description="the folder for savepoints; migrate adds a subfolder named by the job's ID",
     )
     drain: bool = Field(False, description="emit all windows; do not restart the job afterwards")
     format: Literal["canonical", "native"] = "canonical"

@@ -42,7 +42,10 @@ def start(context: CutOverContext, facts: Facts) -> str:
         context.record.change(start=before)
         problem = getattr(error, "strerror", None) or str(error)
         raise CutOverStopped(catalog.START_COMMAND_NOT_RUN(error=problem)) from error
-    return f"the command is running{how_to_end(process)}; its output is in {start_command.log}"
+    return (
+        "the command is running, and keeps running after migrate exits"
+        f"{how_to_end(process)}; its output is in {start_command.log}"
+    )
 
 
 def await_first_batch(context: CutOverContext, facts: Facts) -> str:

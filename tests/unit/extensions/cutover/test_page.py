@@ -192,7 +192,7 @@ def test_page_and_terminal_state_lag_before_the_start_and_at_the_last_check() ->
         assert list(result_lines(record)) == [
             "done: orders has moved to spark:q",
             "downtime: unknown, because this cut-over has not stopped the job",
-            f"lag: 120 records before the start of the target, {lag} at the last check",
+            f"lag: 120 records before the target's reader started, {lag} at the last check",
         ]
     assert list(result_lines(record.model_copy(update={"state": "begun"}))) == []
 
@@ -224,7 +224,7 @@ def _past(job: str, day: int, *seconds: float) -> CutOverRecord:
             None,
             (
                 "unknown (stop: unknown, Flink has no savepoint or checkpoint of the job; later "
-                "steps: unknown, no record shows them)",
+                "steps: unknown, because no earlier cut-over shows them)",
                 "unknown (rate: unknown, x)",
             ),
         ),
@@ -234,7 +234,7 @@ def _past(job: str, day: int, *seconds: float) -> CutOverRecord:
             4.7,
             (
                 "unknown (stop: under 0.1 s, as the job's last checkpoint; later steps: unknown, "
-                "no record shows them)",
+                "because no earlier cut-over shows them)",
                 "unknown (rate: 4.7 records/s, x)",
             ),
         ),

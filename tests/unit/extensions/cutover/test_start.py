@@ -273,7 +273,9 @@ def test_first_batch_timeout_explains_missing_batch(
     context = open_context(spec)
     said = act(context, "start")
     assert re.fullmatch(
-        r"the command is running \(process (\d+); to stop it, run kill -- -\1\); .*log", said
+        r"the command is running, and keeps running after migrate exits "
+        r"\(process (\d+); to stop it, run kill -- -\1\); .*log",
+        said,
     )
     _await_end(context)
     with pytest.raises(CutOverStopped) as late:
