@@ -148,7 +148,7 @@ def test_plan_and_rollback_file_are_refused_as_checkpoint(chk: Path, tmp_path: P
 
 
 def test_unwritable_checkpoint_location_is_reported_by_name(chk: Path) -> None:
-    """Regression: The message contained the name of a temporary directory in the same directory."""
+    """Regression: The message named a temporary directory instead of the checkpoint location."""
     result = migrate("to-spark", chk, "--checkpoint-dir", "/proc/query")
     assert (result.code, result.stdout) == (6, "")
     assert result.stderr.splitlines()[-1].startswith("migrate: /proc/query: ")

@@ -48,7 +48,7 @@ def here(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("option", ["--plan-out", "--checkpoint-dir"], ids=["plan", "seed"])
 def test_full_disk_error_names_plan_or_seed_and_leaves_no_file(here: Path, option: str) -> None:
-    """The page of exit codes lists one code for every file that could not be written."""
+    """The page of exit codes states the same code for every file that cannot be written."""
     done = _run(here, "to-spark", "chk-7", option, "new")
     assert (done.returncode, done.stdout) == (6, "")
     last = done.stderr.splitlines()[-1]

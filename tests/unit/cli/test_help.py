@@ -125,7 +125,7 @@ def test_dry_run_option_is_accepted_but_not_with_execute(command: str, tmp_path:
 
 
 def test_help_command_matches_help_option() -> None:
-    """Regression: The error was "No such command 'help'", although git and docker have one."""
+    """Regression: The error was "No such command 'help'", although git and docker accept it."""
     assert migrate("help").stdout == migrate("--help").stdout
     assert migrate("help", "to-spark").stdout == migrate("to-spark", "--help").stdout
     assert migrate("help", "nothing").code == 2

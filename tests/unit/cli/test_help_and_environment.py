@@ -185,7 +185,7 @@ def test_kafka_config_from_environment_is_reported(
 def test_kafka_config_from_environment_without_brokers_starts_no_check(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file contains credentials only, and is no reason to query a broker."""
+    """The file contains only credentials, so ``migrate`` queries no broker."""
     config = tmp_path / "client.properties"
     config.write_text("security.protocol=PLAINTEXT\n")
     monkeypatch.setenv("MIGRATE_KAFKA_CONFIG", str(config))
@@ -312,7 +312,7 @@ def test_completion_script_is_printed_for_each_shell(shell: str) -> None:
 
 
 def test_warning_is_shown_once_unless_repeated(capsys: pytest.CaptureFixture[str]) -> None:
-    """Regression: ``follow`` warned of a topic that was deleted twice only the first time."""
+    """Regression: When a topic was deleted a second time, ``follow`` did not warn again."""
     reset()
     once, each = NOT_CHECKED(), MISSING_PARTITIONS(partitions=["t-0"])
     for _ in range(2):

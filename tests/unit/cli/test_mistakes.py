@@ -114,12 +114,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_list_contains_at_least_sixty_mistakes() -> None:
+def test_list_of_user_mistakes_has_at_least_sixty_entries() -> None:
     assert len(_MISTAKES) >= 60
 
 
 @pytest.mark.parametrize(("command", "expected"), _MISTAKES)
-def test_mistake_is_reported_with_remedy_and_exit_code(
+def test_user_mistake_is_reported_with_remedy_and_exit_code(
     folder: Path, command: str, expected: str
 ) -> None:
     for name, path in (("@CHK", _CHK), ("@SAVEPOINT", _SAVEPOINT), ("@FOLDER", folder)):

@@ -29,7 +29,7 @@ def _run(line: str) -> Result:
     return migrate(*shlex.split(line.partition(": migrate ")[2]))
 
 
-def test_seed_suggests_working_verify_command(chk: Path, tmp_path: Path) -> None:
+def test_written_seed_suggests_working_verify_command(chk: Path, tmp_path: Path) -> None:
     seeded = _last(migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "a query"))
     assert seeded.startswith("next, both now and after the query has run: ")
     verified = _run(seeded)
@@ -71,13 +71,13 @@ def test_suggested_command_repeats_source_option(tmp_path: Path) -> None:
     assert "3 ok" in _run(_last(saved)).stdout
 
 
-def test_saved_plan_is_shown(chk: Path, tmp_path: Path) -> None:
+def test_saving_plan_shows_planned_positions(chk: Path, tmp_path: Path) -> None:
     saved = migrate("to-spark", chk, "--plan-out", tmp_path / "plan.json")
     rows = [line.split() for line in saved.stderr.splitlines()]
     assert ["orders", "1", "40", "ok"] in rows
 
 
-def test_list_suggests_inspection_of_newest_checkpoint(chk: Path) -> None:
+def test_inspect_list_suggests_inspection_of_newest_checkpoint(chk: Path) -> None:
     listed = _last(migrate("inspect", "--list", chk.parent))
     assert listed.startswith("1 complete checkpoint; next: ")
     assert _last(_run(listed)).startswith("1 Kafka source, 2 positions, ")

@@ -110,7 +110,7 @@ def test_ctrl_c_during_startup_prints_no_traceback(tmp_path: Path, module: str) 
 
 
 def test_logs_of_libraries_are_hidden_unless_verbose() -> None:
-    """Regression: gcsfs printed two tracebacks, and Azure's credentials printed five chains."""
+    """Regression: gcsfs printed two tracebacks, and Azure's library five exception chains."""
     code = (
         "import sys; sys.argv = ['migrate', *sys.argv[1:]]\n"
         "import logging\n"

@@ -138,7 +138,7 @@ def test_command_loads_only_required_modules(
 
 
 @pytest.mark.parametrize("name", sorted(_OF_MOVES | _OF_OTHER_MOVES | _OF_TABLES))
-def test_module_that_must_not_be_loaded_exists(name: str) -> None:
+def test_modules_that_startup_must_not_load_exist(name: str) -> None:
     assert find_spec(name) is not None
 
 

@@ -345,7 +345,7 @@ def test_jks_key_store_becomes_pem(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["trust.jks", "own.jks"])
-def test_jks_store_cut_anywhere_is_refused(tmp_path: Path, name: str) -> None:
+def test_jks_store_truncated_at_any_byte_is_refused(tmp_path: Path, name: str) -> None:
     content = (_STORES / name).read_bytes()
     kind = "key" if name == "own.jks" else "trust"
     for end in range(4, len(content), 7):
@@ -532,7 +532,7 @@ def _accepted(config: KafkaConfig) -> None:
 
 
 def test_strimzi_oauth_client_becomes_librdkafka_oidc(tmp_path: Path) -> None:
-    """The client in Strimzi's documentation of kafka-oauth-client."""
+    """The properties are from Strimzi's documentation of kafka-oauth-client."""
     text = f"""
         security.protocol=SASL_SSL
         sasl.mechanism=OAUTHBEARER
@@ -565,7 +565,10 @@ def test_kerberos_error_describes_required_librdkafka_build(tmp_path: Path) -> N
 
 
 def test_vendor_sample_files_are_read(tmp_path: Path) -> None:
-    """As published, except for paths and names: Event Hubs, MSK (IAM and TLS), and Strimzi."""
+    """The files of Event Hubs, MSK (IAM and TLS), and Strimzi are as published.
+
+    Only paths and names were changed.
+    """
     event_hubs = f"""
         bootstrap.servers=mynamespace.servicebus.windows.net:9093
         request.timeout.ms=60000

@@ -7,7 +7,10 @@ from migrate.model.record import Record
 
 
 def test_record_beyond_snapshot_is_not_read_if_log_ended_with_marker() -> None:
-    """Regression: The mirror seemed to have rewound, because a newer copy had no origin."""
+    """Regression: A copy that was newer than the snapshot had no original.
+
+    Therefore, the mirror seemed to have gone back.
+    """
     span = _Span(0, 0, 0, 4, 10, 10)  # records at 0 to 2, a marker at 3, and the log has grown
     for offset in (0, 1, 2, 4, 5):
         span.add(Record(offset, b"%d" % offset, b"key"), 1)

@@ -111,7 +111,7 @@ def test_warning_text_keeps_code_and_facts() -> None:
 
 
 def test_errors_findings_and_warnings_are_messages() -> None:
-    """All of them have a code; only errors of usage are texts."""
+    """All of them have a code. Only usage errors are plain strings."""
     root = Path(migrate.__path__[0])
     made = {"Refused", "CutOverStopped", "InputError", "EditedFile", "ServiceError"}
     made |= {"BrokerError", "FlinkRestError", "Finding", "WarningText", "warn"}

@@ -42,7 +42,7 @@ def test_facts_are_written_as_specified(what: str, facts: dict[str, Any], text: 
         ("{option.topic_map:{old}=new}", "topic_map={'a': 'new'}", "--topic-map a=new"),
     ],
 )
-def test_options_have_notation_of_reader(way_out: str, call: str, flag: str) -> None:
+def test_message_writes_option_in_notation_of_caller(way_out: str, call: str, flag: str) -> None:
     template = MessageTemplate("a-code", "{old}", way_out)
     assert template(old="a").way_out == call
     with command_line_notation():

@@ -50,7 +50,7 @@ _KEYS = {
         ("all_", True, "--all", "--all"),
     ],
 )
-def test_option_is_written_in_the_syntax_of_the_interface(
+def test_option_is_written_as_command_line_flag_or_python_argument(
     name: str, value: Value, call: str, flag: str
 ) -> None:
     assert option(name, value) == call
@@ -68,12 +68,12 @@ def test_option_is_written_in_the_syntax_of_the_interface(
         ("topic_map", {"old": "new"}, "move.topic-map: {old: new}"),
     ],
 )
-def test_option_is_key_in_message_for_spec(name: str, value: Value, key: str) -> None:
+def test_message_for_spec_writes_option_as_spec_key(name: str, value: Value, key: str) -> None:
     with spec_notation(_KEYS):
         assert option(name, value) == key
 
 
-def test_option_without_key_has_notation_of_process() -> None:
+def test_option_without_spec_key_is_written_in_notation_of_caller() -> None:
     with spec_notation(_KEYS):
         assert option("back", True) == "back=True"
     with command_line_notation(), spec_notation(_KEYS):
@@ -84,7 +84,7 @@ def test_option_without_key_has_notation_of_process() -> None:
 # -- scope ----------------------------------------------------------------------------------------
 
 
-def test_thread_sees_notation_of_process() -> None:
+def test_new_thread_uses_option_notation_of_process() -> None:
     seen: list[str] = []
     with command_line_notation(), spec_notation(_KEYS):
         thread = Thread(target=lambda: seen.append(option("one_cluster", True)))
@@ -95,7 +95,7 @@ def test_thread_sees_notation_of_process() -> None:
 
 
 @pytest.mark.parametrize("notation", [command_line_notation, partial(spec_notation, _KEYS)])
-def test_notation_is_restored_after_error(
+def test_option_notation_is_restored_after_error(
     notation: Callable[[], AbstractContextManager[None]],
 ) -> None:
     with pytest.raises(KeyError), notation():

@@ -85,7 +85,7 @@ _FED = [
 ]
 
 
-def test_options_without_url_exist() -> None:
+def test_options_listed_as_containing_no_url_exist() -> None:
     known = {name for parameters in _PARAMETERS.values() for name in parameters}
     assert known >= _NO_URL.keys() | _BEFORE.keys()
 

@@ -71,7 +71,7 @@ def _stopped_cut_over(folder: Path, **fields: Any) -> Refused:
         ),
     ],
 )
-def test_refusal_names_options_as_its_reader_writes_them(
+def test_refusal_names_options_as_command_call_or_spec_writes_them(
     flags: tuple[str, ...],
     arguments: dict[str, Any],
     spec: dict[str, Any],
@@ -90,7 +90,7 @@ def test_refusal_names_options_as_its_reader_writes_them(
 
 
 @pytest.mark.parametrize("kind", _KINDS)
-def test_declared_combinations_name_options_of_the_same_call(kind: type) -> None:
+def test_declared_option_combinations_refer_to_options_of_same_call(kind: type) -> None:
     declared = options_of(kind)
     for name, (_, declaration) in declared.items():
         for others in (declaration.requires, declaration.excludes, declaration.unless):

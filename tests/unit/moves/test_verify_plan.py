@@ -83,7 +83,9 @@ def _of_no_operator(plan: dict[str, Any]) -> None:
     plan["checkpoint"]["operators"] = ["ab" * 16]
 
 
-def test_verification_against_older_checkpoint_suggests_input(chk: Path, tmp_path: Path) -> None:
+def test_verify_against_older_checkpoint_suggests_moved_checkpoint_or_plan(
+    chk: Path, tmp_path: Path
+) -> None:
     """Regression: The report contained only the number of lost partitions."""
     _plan(chk)
     assert _verify_seed().code == 0

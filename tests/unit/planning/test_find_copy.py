@@ -154,14 +154,16 @@ def test_long_log_is_compared_completely_within_budget() -> None:
     assert (found.lost, found.duplicated) == (0, 0)
 
 
-def test_compared_counts_each_record_once() -> None:
+def test_number_of_compared_records_counts_each_record_once() -> None:
     found = _Found({0: _log(_named(0, 300))}, {0: _log(_named(0, 300))}, {0: 250})
     assert [match.compared for match in found.matches.values()] == [300]
 
 
 @pytest.mark.parametrize("position", [0, 150, 1250, 5000, 6000])
 @pytest.mark.parametrize("log_start", [0, 120])
-def test_proved_counts_all_records_up_to_the_position(position: int, log_start: int) -> None:
+def test_number_of_proved_records_counts_all_records_up_to_position(
+    position: int, log_start: int
+) -> None:
     """Regression: The number included records after the position."""
     items = _named(0, 6000)
     old, new = {0: _log(items, log_start)}, {0: _log(items)}
@@ -378,7 +380,7 @@ def test_more_copies_than_lost_records_after_rewind_are_foreign() -> None:
 
 
 @pytest.mark.parametrize("position", [60, 110])
-def test_changed_records_between_equal_ones_are_counted_without_them(position: int) -> None:
+def test_changed_records_between_equal_records_are_counted_exactly(position: int) -> None:
     """Regression: The result was "at least 20" missing records instead of exactly 4.
 
     The mirror changed 4 records, so 4 records are missing, and 4 are foreign.

@@ -171,7 +171,7 @@ def test_violated_mirror_assumption_is_reported(
     ("new", "first", "agreeing"), [("b c d e", 109, (3, 1)), ("e f g h", 100, (0, 4))]
 )
 def test_partial_copy_of_log_is_sufficient(new: str, first: int, agreeing: tuple[int, int]) -> None:
-    """All records from the first unconsumed record follow its copy."""
+    """The new log contains copies of all records from the first unconsumed record on."""
     match = match_records(_old(LETTERS, 4), _new(new, from_start=False, to_end=False))
     assert _short(match) == _short(Match(MatchOutcome.MATCHED, first, *agreeing))
 

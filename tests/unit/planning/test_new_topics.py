@@ -83,7 +83,7 @@ def test_pattern_with_different_meaning_in_java_is_refused(text: str, problem: s
 
 
 def test_pattern_check_raises_no_warning_about_other_objects() -> None:
-    """Regression: unclosed objects that were collected in the check were reported as errors."""
+    """Regression: Unclosed objects that the garbage collector freed in the check became errors."""
 
     class Unclosed:
         def __del__(self) -> None:
@@ -179,7 +179,7 @@ def test_topics_matching_topic_pattern_are_moved(tmp_path: Path) -> None:
 
 
 def test_missing_partition_of_discovered_topic_is_refused(tmp_path: Path) -> None:
-    """Without the refusal, only the existing partitions would move, and silently."""
+    """Without the refusal, only the existing partitions would be moved, without a message."""
     named = {"t-new": frozenset({0, 3}), "t-none": frozenset({0})}
     policies = Policies(topic_pattern=topic_pattern("t-.*"), partitions=named)
     plan = _plan(tmp_path, {"t-new": _TAKEN}, policies)

@@ -122,7 +122,7 @@ def test_reformatted_plan_is_unchanged(plan: Path) -> None:
 def test_offset_different_from_position_is_refused_for_ok_partition(
     plan: Path, verdict: str
 ) -> None:
-    """The plan was resealed with a valid checksum."""
+    """The edited plan has a recomputed, valid checksum."""
 
     def edit(held: dict[str, Any]) -> None:
         held["partitions"][0] |= {"verdict": verdict, "next_offset": 8}

@@ -152,7 +152,7 @@ def test_warning_findings_are_reported_with_their_operator() -> None:
     ]
 
 
-def test_sink_memory_triggers_warning_only_for_groups() -> None:
+def test_sink_that_remembers_writers_triggers_warning_only_for_groups() -> None:
     findings = (_finding(Code.SINK_MEMORY),)
     planned = _planned(0, 5)
     assert _warned(planned, findings=findings) == []
@@ -167,7 +167,7 @@ def test_sink_memory_triggers_warning_only_for_groups() -> None:
     ("ends", "told"),
     [([5, 9], True), ([5, 8], False), ([None, 8], True), ([], True)],
 )
-def test_output_beyond_log_triggers_warning_unless_no_records_remain(
+def test_possible_output_beyond_logged_batch_is_ignored_if_no_records_remain(
     ends: list[int | None], told: bool
 ) -> None:
     planned = [

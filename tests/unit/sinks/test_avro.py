@@ -44,7 +44,7 @@ def _refused(content: bytes) -> str:
     return str(refused.value)
 
 
-def test_map_of_strings_is_read_and_other_values_are_skipped() -> None:
+def test_avro_map_of_strings_is_read_and_other_values_are_skipped() -> None:
     assert _read(_file(_entries(a="1", b="é"))) == {"a": "1", "b": "é"}
     assert _read(_file(_entries())) == {}
     nullable = ["null", _MAP]
@@ -86,7 +86,7 @@ def test_map_of_strings_is_read_and_other_values_are_skipped() -> None:
         ),
     ],
 )
-def test_fields_before_map_are_skipped_and_truncated_files_are_refused(
+def test_avro_fields_before_map_are_skipped_and_truncated_files_refused(
     before: Any, value: bytes
 ) -> None:
     whole = _file(value + _entries(a="1"), before=before)
@@ -103,7 +103,7 @@ def _block(records: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("namespace", [None, "n"])
-def test_named_type_is_resolved_by_its_full_name(namespace: str | None) -> None:
+def test_avro_named_type_is_resolved_by_its_full_name(namespace: str | None) -> None:
     fixed: dict[str, Any] = {"type": "fixed", "name": "f", "size": 2}
     name = "f"
     if namespace is not None:
@@ -123,7 +123,7 @@ def test_named_type_is_resolved_by_its_full_name(namespace: str | None) -> None:
         assert "no type has the name 'f'" in _refused(avro(json.dumps(schema), b"aabbcc"))
 
 
-def test_last_record_of_file_wins() -> None:
+def test_last_record_of_avro_file_is_used() -> None:
     two = _file(_entries(a="1")) + _block(_entries(a="2")) + _block(_entries(a="3", b="4"))
     assert _read(two) == {"a": "3", "b": "4"}
     header = _file(b"")[: -len(_block(b""))]
@@ -152,13 +152,13 @@ def test_last_record_of_file_wins() -> None:
         ("bytes", long(-1), "a length cannot be negative: -1"),
     ],
 )
-def test_damaged_schema_or_value_is_refused_with_reason(
+def test_damaged_avro_schema_or_value_is_refused_with_reason(
     before: Any, value: bytes, problem: str
 ) -> None:
     assert _refused(_file(value + _entries(a="1"), before=before)).startswith(f"it: {problem}")
 
 
-def test_varint_of_ten_bytes_is_accepted() -> None:
+def test_avro_varint_of_ten_bytes_is_accepted() -> None:
     ten = b"\x80" * 9 + b"\1"
     assert _read(_file(ten + _entries(a="1"), before="long")) == {"a": "1"}
 
@@ -191,7 +191,7 @@ def test_count_of_zero_byte_items_is_limited_by_remaining_bytes() -> None:
     ],
     ids=["type", "union", "array", "map", "record"],
 )
-def test_schema_nesting_is_limited_to_32_levels(wrap: Any) -> None:
+def test_avro_file_schema_nesting_is_limited_to_32_levels(wrap: Any) -> None:
     nested: Any = {"type": "null"}
     values = {0: b""}
     for depth in range(1, 34):
@@ -215,7 +215,7 @@ def _kind(schema: Any) -> str:
     return str(schema["type"]) if isinstance(schema["type"], str) else "type"
 
 
-def test_recursive_named_type_is_limited_to_64_levels() -> None:
+def test_recursive_avro_named_type_is_limited_to_64_levels() -> None:
     node = {
         "type": "record",
         "name": "n",
@@ -235,7 +235,7 @@ def _outcome(before: Any, value: bytes) -> str:
         return str(error)
 
 
-def test_non_record_schema_compression_and_invalid_utf8_are_refused() -> None:
+def test_avro_compression_non_record_schema_and_invalid_utf8_are_refused() -> None:
     assert is_avro(b"Obj\x01") and not is_avro(b"Obj\x02")
     assert _refused(avro('"long"', long(1))).startswith("it: the schema is not a record")
     assert _refused(avro('{"type":"map","values":"long"}', b"")).startswith(

@@ -74,7 +74,7 @@ def test_file_as_sink_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["_spark_metadata", "_delta_log", ".hoodie"])
-def test_log_directory_replaced_by_file_is_unreadable(tmp_path: Path, name: str) -> None:
+def test_sink_log_directory_replaced_by_file_is_unreadable(tmp_path: Path, name: str) -> None:
     write(tmp_path / name, "")
     with pytest.raises(UnreadableSink, match=f"{name} is not a directory"):
         look(tmp_path)
@@ -199,7 +199,10 @@ def test_delta_txn_with_empty_fields_is_ignored(tmp_path: Path) -> None:
 
 
 def test_delta_checkpoint_in_json_is_read(tmp_path: Path) -> None:
-    """The golden table delta-json contains one. Over time, Delta removes its commits."""
+    """The golden table delta-json contains such a checkpoint.
+
+    Delta later removes the commits before it.
+    """
     for file in (GOLDEN / "delta-json/_delta_log").glob("*.checkpoint.*.json"):
         write(tmp_path / "_delta_log" / file.name, file.read_bytes())
     assert look(tmp_path).last_numbers(WriterKind.TXN_APP) == {"orders-job": 2}
@@ -216,8 +219,11 @@ def test_delta_checkpoint_without_txn_remembers_nothing(tmp_path: Path) -> None:
     assert look(tmp_path).remembered == ()
 
 
-def test_query_and_constant_uuid_are_distinguished(tmp_path: Path) -> None:
-    """Commits distinguish the two. A Delta checkpoint does not, but its earlier commits remain."""
+def test_query_id_and_constant_uuid_are_distinguished_in_delta_log(tmp_path: Path) -> None:
+    """Commits distinguish the two IDs.
+
+    A Delta checkpoint does not, but its earlier commits remain.
+    """
     commit(tmp_path, 0, {QUERY: 5}, QUERY)
     commit(tmp_path, 1, {CONSTANT: 7, "None": 1})
     memory = look(tmp_path)

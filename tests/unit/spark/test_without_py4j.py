@@ -73,7 +73,7 @@ def test_command_requiring_spark_session_reports_spark_connect_limit(master: str
 
 
 def test_spark_connect_session_is_found_without_url() -> None:
-    """Regression: ``rehearse`` failed with CONNECT_URL_NOT_SET. No server is needed for that."""
+    """Regression: ``rehearse`` failed with CONNECT_URL_NOT_SET. The test needs no server."""
     printed = _run(
         "import os, threading\n"
         "from pyspark.sql import SparkSession\n"

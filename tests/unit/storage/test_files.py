@@ -90,7 +90,7 @@ def test_read_of_large_file_fetches_only_required_bytes(tmp_path: Path, compress
     assert sum(size for _, size in files.reads[1:]) < 200
 
 
-def test_adjacent_state_is_not_fetched(tmp_path: Path) -> None:
+def test_state_next_to_reader_state_in_file_is_not_fetched(tmp_path: Path) -> None:
     element = encode_reader_element(encode_split("orders", 0, 100))
     states = [
         ListState(READER_STATE, SPLIT_DISTRIBUTE, (element,)),
@@ -587,7 +587,7 @@ def _entropy_files(moved: str = "") -> _Bucket:
     )
 
 
-def test_savepoint_with_entropy_injection_is_no_copy() -> None:
+def test_savepoint_with_entropy_injection_is_not_treated_as_copy() -> None:
     """Regression: The original savepoint was reported as a copy with an unknown age."""
     checkpoint = read_checkpoint(f"s3://checkpoints/{_SAVEPOINT}", _entropy_files())
     assert checkpoint.copied_from is None

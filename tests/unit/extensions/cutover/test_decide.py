@@ -378,7 +378,7 @@ def test_later_commit_for_other_topic_does_not_block_start(by: str | None) -> No
     assert started_work(facts)[0] is Started.MAYBE
 
 
-def test_record_continues_after_rollback_of_takeover_by_second_record() -> None:
+def test_apply_step_is_done_after_second_cut_over_has_been_rolled_back() -> None:
     ours = {("orders", 0): Committed(80), ("orders", 1): Committed(81)}
     theirs = {("orders", 0): Committed(70), ("orders", 1): Committed(71)}
     view = GroupView("g", True, "Empty", "classic", (), ours)
@@ -407,7 +407,7 @@ def test_member_assigned_to_other_topic_does_not_count_as_started() -> None:
 
 
 @pytest.mark.parametrize("adopt", [False, True])
-def test_second_record_takes_group_over_only_with_adopt(adopt: bool) -> None:
+def test_second_cut_over_takes_group_over_only_with_adopt(adopt: bool) -> None:
     """Regression: The second --adopt did nothing and reported success."""
     others = _group(80, 81, by=_OTHER)
     record = _record(**_WRITTEN, **_VERIFIED, **_RAN)
@@ -459,7 +459,7 @@ def test_newer_commits_are_accepted_only_after_start_command_ran() -> None:
     assert _shown(_decide("apply", ran)) == "done"
 
 
-def test_group_on_different_cluster_is_not_written() -> None:
+def test_apply_step_refuses_group_on_different_cluster() -> None:
     plan = PlanReport(
         sha256="0" * 64,
         made_at="",
@@ -609,10 +609,10 @@ def test_apply_step_decision_follows_location_content(
 @pytest.mark.parametrize(
     "again", [FlinkJob("b", "orders", "RUNNING", 9), FlinkJob("b", "orders", "CANCELED", 9, 10)]
 )
-def test_apply_step_refuses_savepoint_if_job_runs_independently(
+def test_apply_step_refuses_savepoint_if_job_was_restarted_or_differs(
     target: Any, again: FlinkJob
 ) -> None:
-    """Regression: With a different job's savepoint in the spec, the message advised a roll back."""
+    """Regression: If the spec had a different job's savepoint, the message advised a rollback."""
     facts = _facts(_record(), others=True, target=target, started_again=again, adopt=True)
     decision = _decide("apply", facts)
     assert isinstance(decision, Refused)
@@ -715,7 +715,7 @@ def test_old_savepoint_of_unlisted_job_requires_evidence(days: float, is_refused
     assert _decide("apply", _allowing(facts)) is Action.WRITE
 
 
-def test_roll_back_is_refused_if_both_job_and_query_run() -> None:
+def test_rollback_is_refused_if_both_job_and_query_run() -> None:
     again = FlinkJob("b", "orders", "RUNNING", 9)
     facts = _facts(_record(**_SEEDED), target=_location(last_planned_batch=0), started_again=again)
     assert _reason(_decide("verify-again", facts)).code == "restarted-job-and-readers"
@@ -736,7 +736,7 @@ def test_finished_cut_over_rechecks_for_restarted_job(target: Any) -> None:
     assert _reason(stopped).facts["job_id"] == "b"
 
 
-def test_restart_must_be_ruled_out_to_verify_start() -> None:
+def test_start_is_verified_only_if_restart_of_job_is_ruled_out() -> None:
     """Regression: ``verify-again`` succeeded, although the job may have been restarted."""
     hidden = Unavailable(Refused(catalog.RESTART_HIDDEN(problem="job x has recovered")))
     away, denied = _AWAY, Unavailable(Refused("that JobManager does not list job a"))
@@ -867,7 +867,7 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
         ),
     ],
 )
-def test_roll_back_is_offered_only_if_nothing_has_started(
+def test_rollback_is_offered_only_if_nothing_has_started(
     record: dict[str, Any], more: dict[str, Any], advice: str, back: str | None
 ) -> None:
     facts = _facts(_record(**record, flink=_FINISHED), **{"target": _location(), **more})
@@ -882,7 +882,7 @@ def test_roll_back_is_offered_only_if_nothing_has_started(
     assert (sure is None) == (back in (None, "readers-possible"))
 
 
-def test_refused_roll_back_of_query_shows_commands_with_their_values() -> None:
+def test_refused_rollback_of_query_shows_commands_with_their_values() -> None:
     target = _location(last_planned_batch=3, last_committed_batch=3)
     reason = _reason(_no_way_back(_facts(_record(flink=_FINISHED), target=target)))
     assert reason.facts == {
@@ -932,8 +932,8 @@ def test_restart_advice_excludes_savepoint_if_job_was_restarted() -> None:
 
 
 @pytest.mark.parametrize("target", [_location(), _group(*_BOTH, by=_ID)])
-def test_missing_plan_must_be_restored_but_does_not_block_back(target: Any) -> None:
-    """The target was written by the missing plan, so the two can no longer be compared."""
+def test_missing_plan_blocks_plan_and_apply_steps_but_not_rollback(target: Any) -> None:
+    """The target was written from the missing plan, so the two can no longer be compared."""
     flink = {"savepoint": "/s/savepoint-1"}
     facts = _facts(_record(**_SEEDED, flink=flink), target=target, plan=None)
     for step in ("plan", "apply"):
@@ -941,7 +941,7 @@ def test_missing_plan_must_be_restored_but_does_not_block_back(target: Any) -> N
     assert _no_way_back(replace(facts, nothing_started=True)) is None
 
 
-def test_roll_back_keeps_seed_of_different_record() -> None:
+def test_rollback_keeps_seed_of_different_cut_over() -> None:
     flink = {"savepoint": "/s/savepoint-1"}
     facts = _facts(_record(**_SEEDED, flink=flink), target=_location(query_id="q2"))
     reason = _reason(_no_way_back(facts))
@@ -954,8 +954,8 @@ def test_restart_advice_is_empty_before_stop() -> None:
     assert _reason(_no_way_back(facts)).code == "nothing-to-roll-back"
 
 
-def test_roll_back_uses_latest_observation_of_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: The group did not answer the last query, but the record reported a roll back.
+def test_rollback_uses_latest_observation_of_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: The last query of the group failed, but the record reported a rollback.
 
     The group still contained the commits.
     """

@@ -26,7 +26,7 @@ def _uncommented(spec: str, keys: tuple[str, ...]) -> str:
     return spec
 
 
-def test_refusal_of_unchanged_first_spec_lists_missing_keys(tmp_path: Path) -> None:
+def test_refusal_of_unchanged_generated_spec_lists_missing_keys(tmp_path: Path) -> None:
     path = tmp_path / "orders.yaml"
     path.write_text(first_spec())
     with pytest.raises(InputError) as refused:
@@ -39,7 +39,7 @@ def test_refusal_of_unchanged_first_spec_lists_missing_keys(tmp_path: Path) -> N
         assert part in str(refused.value)
 
 
-def test_starter_spec_is_valid_with_its_examples(tmp_path: Path) -> None:
+def test_generated_spec_is_valid_with_its_examples(tmp_path: Path) -> None:
     path = tmp_path / "orders.yaml"
     path.write_text(_uncommented(first_spec(), (*_TO_A_QUERY, "source-group", "config")))
     read = read_spec(path).spec

@@ -326,7 +326,9 @@ def test_failed_or_timed_out_stop_reports_job_state(
     ]
 
 
-def test_state_of_job_is_reported_as_known(flink: tuple[Flink, str], tmp_path: Path) -> None:
+def test_reported_state_of_job_follows_progress_of_stop_request(
+    flink: tuple[Flink, str], tmp_path: Path
+) -> None:
     """Regression: The state was "a stop was requested" before the request and after its failure."""
     known, url = flink
     context = _context(tmp_path, url)
@@ -592,8 +594,8 @@ def test_start_of_job_is_compared_by_clock_of_jobmanager(
     assert (started_again is None) == is_consumer, started_again
 
 
-def test_recovered_job_may_be_restarted_job(tmp_path: Path) -> None:
-    """Regression: With high availability, the query was started without a warning."""
+def test_recovered_job_counts_as_possibly_restarted_job(tmp_path: Path) -> None:
+    """Regression: With high availability, the job had recovered, but the query was started."""
     with recorded_flink() as (recorded, url):
         recorded.began_at(seconds_ago=0)
         path = recorded.recovered()

@@ -75,7 +75,7 @@ def _step(name: str, second: str, state: StepState = "done") -> StepReport:
     return StepReport(name=name, state=state, told="x", ended_at=at, seconds=0.1, run=1)
 
 
-def test_sum_of_parts_is_whole_downtime() -> None:
+def test_whole_downtime_is_sum_of_its_parts() -> None:
     """Regression: The 3 seconds between the ends of `stop` and `clean` belonged to no step."""
     record = _record("done", [])
     steps = [
@@ -177,7 +177,7 @@ def test_downtime_is_unknown_before_the_first_batch_and_without_a_stop() -> None
         assert "<small>unknown</small>" in cut_over_page(unknown)
 
 
-def test_page_and_terminal_state_lag_before_the_start_and_at_the_last_check() -> None:
+def test_cut_over_page_and_terminal_state_first_and_last_lag() -> None:
     before = VerificationReport(
         when="before", verified=True, partitions=1, unknown=0, lost=0, repeated=0, at=_AT, lag=120
     )
@@ -286,7 +286,7 @@ def test_chart_shows_lags_in_proportion_to_time_and_highest_lag() -> None:
     assert chart.first_batch is None
 
 
-def test_page_has_no_chart_without_two_lags_at_different_times() -> None:
+def test_cut_over_page_has_no_chart_without_lags_at_two_times() -> None:
     for record in (_with_lags(), _with_lags(("01.000", 5)), _with_lags(*[("01.000", 5)] * 2)):
         assert lag_chart(record) is None
         assert "<svg" not in cut_over_page(record)
@@ -337,7 +337,7 @@ def test_long_list_of_lags_is_thinned_out_and_keeps_last_lag() -> None:
         ("went back", [("execute", "refused at stop"), ("back", "done")], "", "rolled back"),
     ],
 )
-def test_page_heading_states_status_and_unfinished_run(
+def test_cut_over_page_heading_states_status_and_unfinished_run(
     state: State, runs: list[tuple[str, str | None]], css: str, text: str
 ) -> None:
     page = cut_over_page(_record(state, runs))

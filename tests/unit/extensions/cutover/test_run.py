@@ -120,7 +120,7 @@ def _fill_disk_after(world: World, step: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("migrate.extensions.cutover.record.replace_file", full)
 
 
-def test_failure_location_is_logged_despite_full_disk(
+def test_failed_step_is_logged_although_record_cannot_be_written(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Regression: Writing the failure to the record failed, and only this error was reported."""
@@ -350,7 +350,7 @@ def test_dry_run_table_fits_narrow_terminal() -> None:
     assert wrapped_steps(steps, None) == steps
 
 
-def test_record_has_time_of_question(world: World) -> None:
+def test_cut_over_record_contains_times_of_confirmation_question(world: World) -> None:
     found = world.run(execute=True, confirm=lambda _: time.sleep(0.05))
     (question,) = [one.question for one in found.record.runs]
     assert question is not None
@@ -471,7 +471,7 @@ def test_interrupted_run_records_failed_step_and_prints_remedy(
     assert _kept(found)[-1] == step
 
 
-def test_stopped_run_records_codes_of_its_reasons(world: World) -> None:
+def test_refused_cut_over_records_codes_of_its_reasons(world: World) -> None:
     reasons = [catalog.NO_COMPLETED_CHECKPOINT(), catalog.CHECKPOINT_FAILED(failure="too late")]
     world.fails = {"check": Refused(reasons)}
     with pytest.raises(CutOverStopped) as stopped:

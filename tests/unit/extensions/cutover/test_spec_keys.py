@@ -44,7 +44,7 @@ from migrate.model.policies import Gone
     ],
 )
 @pytest.mark.parametrize("caller", [command_line, python_call])
-def test_option_of_spec_is_named_by_its_key(
+def test_message_for_spec_names_option_by_its_spec_key(
     text: Callable[[], str], expected: str, caller: Notation
 ) -> None:
     with process_notation(caller), spec_notation(SPEC_KEYS):
@@ -58,7 +58,7 @@ def test_option_of_spec_is_named_by_its_key(
         (python_call, ["adopt=True", 'until="plan"', "back=True and nothing_started=True"]),
     ],
 )
-def test_option_of_cut_over_is_named_as_its_caller_wrote_it(
+def test_message_names_cut_over_option_as_its_caller_writes_it(
     caller: Notation, expected: list[str]
 ) -> None:
     with process_notation(caller), spec_notation(SPEC_KEYS):

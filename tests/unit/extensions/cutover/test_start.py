@@ -129,7 +129,7 @@ def test_start_command_succeeding_after_killed_run_is_not_rerun(tmp_path: Path) 
 
 
 def test_start_command_with_unknown_result_is_not_rerun(tmp_path: Path) -> None:
-    """After a power failure, the command may have handed over the query."""
+    """After a power failure, the command may have submitted the query before its run ended."""
     context = open_context(_seeded(tmp_path, "true"))
     (context.record.folder / "query.state").write_text("began\n")
     with pytest.raises(CutOverStopped) as stopped:
@@ -322,8 +322,10 @@ def test_concurrent_run_is_refused_by_record_lock(tmp_path: Path) -> None:
         ("12 records of 2026-11-29 21:01:51", "12 records of 2026-11-29 21:01:51"),
     ],
 )
-def test_last_line_of_command_has_no_timestamp(log: str, line: str, tmp_path: Path) -> None:
-    """Regression: on a terminal, the progress ended with the timestamp or the path of the log."""
+def test_last_line_of_command_log_is_shown_without_timestamp(
+    log: str, line: str, tmp_path: Path
+) -> None:
+    """Regression: On a terminal, the progress ended with the timestamp or the path of the log."""
     command = Command(tmp_path, "query")
     assert (command.last_line(), command.last_lines()) == ("", ())
     command.log.write_text(log)

@@ -187,7 +187,7 @@ _A, _B = ("a", 0), ("b", 0)
         ([(7, {"0": {_A: 9}, "1": {_B: 9}}), (8, {"0": {_A: 9}, "1": {_B: 8}})], ["ok", 1]),
     ],
 )
-def test_verify_log_judges_batch_ends_per_partition(
+def test_ends_of_batches_in_query_log_are_judged_per_partition(
     batches: Any, outcomes: list[str | int]
 ) -> None:
     judged = verify_log(_verified(_A, _B), {"0": {_A: 5}, "1": {_B: 5}}, batches)
@@ -196,7 +196,7 @@ def test_verify_log_judges_batch_ends_per_partition(
     assert judged.verified == (outcomes == ["ok", "ok"])
 
 
-def test_verify_log_mentions_skipped_batch_if_batch_end_decreases() -> None:
+def test_verification_mentions_skipped_batch_if_batch_end_decreases() -> None:
     batches = [(number, {"0": {_A: end}}) for number, end in enumerate((8, 14, 8))]
     judged = verify_log(_verified(_A), {"0": {_A: 5}}, batches)
     assert judged.partitions[0].records == 6
@@ -268,7 +268,7 @@ def test_restart_from_savepoint_is_advised_only_before_target_starts(seeded: Pat
 
 
 @pytest.mark.slow
-def test_roll_back_removes_target_so_spec_may_change(seeded: Path) -> None:
+def test_spec_may_change_after_rollback_has_removed_target(seeded: Path) -> None:
     folder, query = read_spec(seeded).folder, seeded.parent / "query"
     (folder / "query.log").write_text("said")
     (query / "offsets").mkdir()  # as Spark does before it plans
@@ -295,7 +295,7 @@ def test_roll_back_removes_target_so_spec_may_change(seeded: Path) -> None:
         ("1\n", "failed with exit code 1, but may have submitted the query"),
     ],
 )
-def test_roll_back_requires_nothing_started_option_if_query_may_start(
+def test_rollback_requires_nothing_started_option_if_query_may_start(
     seeded: Path, state: str, how: str
 ) -> None:
     """Without its seed, the query would start at its own startingOffsets while Flink's job runs."""
@@ -357,7 +357,7 @@ def test_every_dry_run_warns_if_job_restart_is_undetectable(seeded: Path) -> Non
         act(open_context(seeded), "start")
 
 
-def test_roll_back_is_refused_if_query_starts_during_confirmation(primed: Path) -> None:
+def test_rollback_is_refused_if_query_starts_during_confirmation(primed: Path) -> None:
     """Regression: A query started during the prompt, and its primed location was renamed."""
     _not_written(primed)
     act(open_context(primed), "apply")
@@ -381,10 +381,10 @@ def _fail_to_write_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("migrate.extensions.cutover.record.replace_file", full)
 
 
-def test_failed_record_of_roll_back_is_not_reported_as_unchanged_target(
+def test_rollback_with_unwritable_record_is_not_reported_as_unchanged_target(
     seeded: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Regression: "the target is unchanged, or was partly removed" was reported on a full disk."""
+    """Regression: On a full disk, the target was reported as "unchanged, or was partly removed"."""
 
     query, remove = seeded.parent / "query", remove_seed
 
@@ -403,7 +403,7 @@ def test_failed_record_of_roll_back_is_not_reported_as_unchanged_target(
     assert _run(seeded, "--back").code == 0
 
 
-def test_roll_back_removes_nothing_if_record_cannot_be_written(
+def test_rollback_removes_nothing_if_record_cannot_be_written(
     seeded: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fill_disk(_: str) -> None:
@@ -418,7 +418,7 @@ def test_roll_back_removes_nothing_if_record_cannot_be_written(
     assert _run(seeded, "--back", "--nothing-started").code == 0
 
 
-def test_roll_back_removes_seed_whose_metadata_is_empty(seeded: Path) -> None:
+def test_rollback_removes_seed_whose_metadata_is_empty(seeded: Path) -> None:
     """Regression: A full disk left the empty file, and the rollback could not be resumed."""
     (seeded.parent / "query/metadata").write_bytes(b"")
     assert _run(seeded, "--back", "--nothing-started").code == 0
@@ -462,7 +462,7 @@ def _only_apply(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_adopted_location_is_reported_as_written_despite_full_disk(
     seeded: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Regression: "the Flink job has stopped, and the target was written only partly"."""
+    """Regression: The target was reported as "written only partly", and the job as stopped."""
     nothing = {"moved_with": None, "written": None, "query_id": None}
     open_context(seeded).record.change(id="f" * 16, **nothing)
     _only_apply(monkeypatch)
@@ -538,7 +538,7 @@ def _full_location(*_: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_roll_back_works_without_readable_plan(seeded: Path) -> None:
+def test_rollback_works_without_readable_plan(seeded: Path) -> None:
     plan_path = read_spec(seeded).folder / "plan.json"
     for damage, code in (
         (lambda: plan_path.write_text("{"), "plan-file-unreadable"),
@@ -642,7 +642,7 @@ def test_adding_savepoint_to_spec_is_refused_after_stop_request(
         assert "[savepoint-key-added]" in refused.stderr
 
 
-def test_roll_back_is_refused_while_flink_stops_job(tmp_path: Path) -> None:
+def test_rollback_is_refused_while_flink_stops_job(tmp_path: Path) -> None:
     """The run that requested the stop has ended, and Flink cannot cancel a stop."""
     job_id = "ab" * 16
     asked = hashlib.sha256(f"cut-over {job_id} 0".encode()).hexdigest()[:32]
@@ -938,7 +938,7 @@ def test_failed_prime_command_is_rerun_and_running_command_is_awaited(primed: Pa
     assert changed.code == 4 and "states has changed from counts/n to unset" in changed.stderr
 
 
-def test_roll_back_renames_primed_location_if_no_query_started(primed: Path) -> None:
+def test_rollback_renames_primed_location_if_no_query_started(primed: Path) -> None:
     _not_written(primed)
     query = primed.parent / "query"
     act(open_context(primed), "apply")

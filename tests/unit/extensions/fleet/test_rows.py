@@ -82,7 +82,7 @@ def of(read: list[dict[str, Any]], entry: dict[str, Any]) -> list[dict[str, Any]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: str(entry["name"]))
-def test_fleet_rows_match_flink_classes(
+def test_scan_rows_match_positions_of_flinks_own_classes(
     read: dict[CheckpointView, list[dict[str, Any]]], entry: dict[str, Any]
 ) -> None:
     expected = entry["expected"]
@@ -184,7 +184,7 @@ def damaged(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("view", CheckpointView)
-def test_unreadable_checkpoint_is_error_row_in_every_view(
+def test_unreadable_checkpoint_has_row_with_error_in_every_view(
     damaged: dict[str, str], tmp_path: Path, view: CheckpointView
 ) -> None:
     whole = write_source(tmp_path / "whole", {0: splits("t", [1])})
@@ -209,7 +209,9 @@ def test_unreadable_checkpoint_is_error_row_in_every_view(
         list(rows(view, tmp_path, mode=Mode.FAILFAST))
 
 
-def test_topic_filter_keeps_error_rows(damaged: dict[str, str], tmp_path: Path) -> None:
+def test_topic_filter_keeps_rows_of_unreadable_checkpoints(
+    damaged: dict[str, str], tmp_path: Path
+) -> None:
     write_source(tmp_path / "whole", {0: splits("t", [1])})
     selection = Selection(frozenset({"another"}))
     told = rows(CheckpointView.POSITIONS, tmp_path, selection=selection)
@@ -247,7 +249,10 @@ def test_topic_filter_narrows_every_view(tmp_path: Path) -> None:
 
 
 def test_uid_filter_matches_metadata_without_uids() -> None:
-    """Flink up to 1.20 stores only the hash; the golden checkpoints of 2.2 contain both."""
+    """Flink up to 1.20 stores only the hash of a UID.
+
+    The golden checkpoints of Flink 2.2 contain both.
+    """
     uids = {
         row["uid"]: row["operator_id"]
         for row in rows(CheckpointView.OPERATORS, GOLDEN / RELEASE / "two-sources")
@@ -290,7 +295,7 @@ def test_external_state_is_read_only_if_allowed(
     assert (outcome.kind if isinstance(outcome, Failure) else None) == error
 
 
-def test_implausible_checkpoint_number_becomes_error_row(tmp_path: Path) -> None:
+def test_checkpoint_with_implausible_number_has_row_with_error(tmp_path: Path) -> None:
     (tmp_path / ("chk-" + "9" * 40)).mkdir()
     (row,) = rows(CheckpointView.POSITIONS, tmp_path)
     assert (row["checkpoint_id"], row["error_kind"]) == (None, "not found")

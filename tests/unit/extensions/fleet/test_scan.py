@@ -323,7 +323,7 @@ def test_job_without_plan_also_counts_as_user_of_group(tmp_path: Path) -> None:
     assert plans[later.pointer].reasons == ("records are in flight",)
 
 
-def test_older_lines_of_job_do_not_move() -> None:
+def test_scan_plans_no_move_of_older_checkpoints_of_job() -> None:
     """Regression: A savepoint had no obstacle and a plan, although its job kept running."""
 
     def checkpoint(job_id: str, number: int, **values: Any) -> ScannedJob:
@@ -354,7 +354,7 @@ def test_older_lines_of_job_do_not_move() -> None:
     )
 
 
-def test_lines_with_conflicting_times_and_numbers_require_check() -> None:
+def test_checkpoints_with_conflicting_times_and_numbers_require_check() -> None:
     """The job has a fixed ID. It kept running after its old savepoint, and restarted at chk-1."""
     day = datetime(2026, 11, 26, tzinfo=timezone.utc)
 

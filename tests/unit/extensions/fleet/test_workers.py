@@ -117,7 +117,9 @@ def named_option(_: int) -> tuple[str, int]:
 @pytest.mark.parametrize(
     ("notation", "expected"), [(command_line, "--one-cluster"), (python_call, "one_cluster=True")]
 )
-def test_worker_names_options_as_its_caller(notation: Notation, expected: str) -> None:
+def test_message_of_worker_names_option_as_its_caller_writes_it(
+    notation: Notation, expected: str
+) -> None:
     with WorkerPool(2) as two:
         for before in (python_call, command_line):  # a worker's earlier notation does not remain
             with process_notation(before):

@@ -93,19 +93,19 @@ def _by_the_kernel(state: KeyedState, rows: int) -> None:
         ("VALUE", of.NullableOf(of.LONG, 8), [None, 4], 2),
     ],
 )
-def test_kernel_reads_supported_value_shapes(
+def test_compiled_kernel_reads_supported_value_shapes(
     heap: bool, kind: Kind, value: of.Serializer, values: list[Any], rows: int
 ) -> None:
     state = _read(_state(kind, value, values), heap=heap)["state"]
     _by_the_kernel(state, rows)
 
 
-def test_kernel_skips_empty_list_of_heap_backend() -> None:
+def test_compiled_kernel_skips_empty_list_of_heap_backend() -> None:
     state = _state("LIST", of.ListOf(of.LONG), [[1, 2], [], [3], []])
     _by_the_kernel(_read(state, heap=True)["state"], 2)
 
 
-def test_kernel_reads_state_after_preceding_states() -> None:
+def test_compiled_kernel_reads_state_after_preceding_states() -> None:
     first = _state("MAP", of.MapOf(of.LONG, of.STRING), [{1: "a", 2: None}] * 40, "first")
     second = _state("VALUE", of.LONG, list(range(40)), "second")
     found = _read(first, second, heap=True)
@@ -113,7 +113,7 @@ def test_kernel_reads_state_after_preceding_states() -> None:
     _by_the_kernel(found["first"], 80)
 
 
-def test_kernel_hands_over_after_unsupported_state() -> None:
+def test_compiled_kernel_leaves_state_after_unsupported_state_to_plain_reader() -> None:
     first = _state("VALUE", of.BIG_INTEGER, [10**30] * 40, "first")
     found = _read(first, _state("VALUE", of.LONG, list(range(40)), "second"), heap=True)
     assert [way.supported for way in compare_readers(found["first"])] == [False]
@@ -123,7 +123,7 @@ def test_kernel_hands_over_after_unsupported_state() -> None:
     assert way.handed_over == [(n, 0) for n in range(first_held, MAX_PARALLELISM)]
 
 
-def test_kernel_reads_state_next_to_map_with_kryo_serializer() -> None:
+def test_compiled_kernel_reads_state_next_to_map_with_kryo_serializer() -> None:
     own = BytesSerializer(
         snapshot("Kryo Integer").replace(b"java.lang.Object", b"a.private.Object")
     )
@@ -149,7 +149,7 @@ _KNOWN = [
 
 
 @pytest.mark.parametrize("name", _KNOWN)
-def test_kernel_reads_supported_flink_serializers(name: str) -> None:
+def test_compiled_kernel_reads_supported_flink_serializers(name: str) -> None:
     for one in (one for one in WRITTEN if one["name"] == name):
         value = bytes.fromhex(one["value"])
         state = only(
@@ -243,7 +243,7 @@ _SQL_ROWS = [
 
 @_FORMS
 @pytest.mark.parametrize(("row", "is_one"), _SQL_ROWS, ids=range(len(_SQL_ROWS)))
-def test_kernel_reads_binary_row_layout(heap: bool, row: bytes, is_one: bool) -> None:
+def test_compiled_kernel_reads_binary_row_layout(heap: bool, row: bytes, is_one: bool) -> None:
     (way,) = compare_readers(
         only(read(handle_of_value(_row_of(*_FIELDS), row, heap=heap), flink="2.2"))
     )
@@ -252,7 +252,9 @@ def test_kernel_reads_binary_row_layout(heap: bool, row: bytes, is_one: bool) ->
 
 @_FORMS
 @pytest.mark.parametrize("number", [10**18 - 1, 1 - 10**18, 10**18, -(10**18), -(2**63)])
-def test_kernel_reads_compact_decimal_of_row_up_to_18_digits(heap: bool, number: int) -> None:
+def test_compiled_kernel_reads_compact_decimal_of_row_up_to_18_digits(
+    heap: bool, number: int
+) -> None:
     twenty, eighteen = (n.to_bytes(4, "big") + (1).to_bytes(4, "big") for n in (20, 18))
     short = _row_of("DECIMAL(20, 1)").replace(twenty, eighteen)
     row = bytes(8) + number.to_bytes(8, "little", signed=True)
@@ -266,7 +268,7 @@ def test_kernel_reads_compact_decimal_of_row_up_to_18_digits(heap: bool, number:
 
 
 @_FORMS
-def test_kernel_continues_in_next_batch_after_full_batch(
+def test_compiled_kernel_continues_in_next_batch_after_full_batch(
     heap: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fast_read, "_ROWS", 4)
@@ -280,7 +282,7 @@ def test_kernel_continues_in_next_batch_after_full_batch(
 
 
 @_FORMS
-def test_kernel_splits_rows_with_long_strings_across_batches(
+def test_compiled_kernel_splits_rows_with_long_strings_across_batches(
     heap: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fast_read, "_TEXT_BYTES", 64)
@@ -312,14 +314,14 @@ def small_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_read, "_MAX_DOUBLINGS", 1)
 
 
-def test_string_over_maximum_buffer_is_read_plainly(small_buffers: None) -> None:
+def test_string_over_maximum_buffer_is_read_by_plain_reader(small_buffers: None) -> None:
     state = _read(_state("VALUE", of.STRING, ["a", "b" * 5000, "c"]), heap=False)["state"]
     (way,) = compare_readers(state)
     assert way.rows == 3
     assert way.handed_over == [(key_group_of("key-1", MAX_PARALLELISM), 0)]
 
 
-def test_plain_reader_skips_entries_already_returned_by_kernel(small_buffers: None) -> None:
+def test_plain_reader_skips_entries_that_compiled_kernel_has_returned(small_buffers: None) -> None:
     texts = ["a" if n % 5 else "b" * 5000 for n in range(300)]
     (way,) = compare_readers(_read(_state("VALUE", of.STRING, texts), heap=False)["state"])
     assert way.rows == 300
@@ -383,7 +385,7 @@ def test_bytes_never_written_by_flink_raise_error_of_plain_reader(
 
 
 @pytest.mark.parametrize("byte", [0x00, 0x7F, 0x80, 0xFF])
-def test_kernel_checks_lengths_against_frame(byte: int) -> None:
+def test_compiled_kernel_checks_lengths_against_enclosing_bytes(byte: int) -> None:
     """Every byte of a key group is replaced in turn."""
     good = canonical_group(*[(0, _key(_KEY), _VALUE)] * 2)
     for at in range(len(good)):
@@ -406,7 +408,7 @@ def test_kernel_checks_lengths_against_frame(byte: int) -> None:
         (of.NullableOf(of.LONG, 8), b"\1\0"),
     ],
 )
-def test_kernel_hands_over_values_never_written_by_flink(
+def test_compiled_kernel_leaves_values_flink_never_writes_to_plain_reader(
     heap: bool, written: of.Serializer, value: bytes
 ) -> None:
     out = DataOutput()
@@ -419,7 +421,7 @@ def test_kernel_hands_over_values_never_written_by_flink(
 
 @_FORMS
 @pytest.mark.parametrize("flag", [0, 1, 2, 255])
-def test_kernel_does_not_treat_null_flag_as_value(heap: bool, flag: int) -> None:
+def test_compiled_kernel_does_not_treat_null_flag_as_value(heap: bool, flag: int) -> None:
     written = DataOutput()
     _PLACE.write_snapshot(written)
     good = b"\2\0\2a\0" + bytes(16)
@@ -430,7 +432,9 @@ def test_kernel_does_not_treat_null_flag_as_value(heap: bool, flag: int) -> None
 
 
 @pytest.mark.parametrize("number", [0, 2, 0xFFFF])
-def test_kernel_hands_over_repeated_or_unknown_state_number(number: int) -> None:
+def test_compiled_kernel_leaves_repeated_or_unknown_state_number_to_plain_reader(
+    number: int,
+) -> None:
     states = [_state("VALUE", of.LONG, [7], name) for name in ("first", "second")]
     stream = handle_of_states(states, heap=True, key=of.STRING)
     begin = stream.offsets[key_group_of("key-0", MAX_PARALLELISM)]
@@ -484,7 +488,7 @@ def _sized(number: int, size: int) -> bytes:
         ),
     ],
 )
-def test_kernel_enforces_numeric_bounds(
+def test_compiled_kernel_enforces_numeric_bounds(
     heap: bool, name: str, good: list[bytes], bad: list[bytes]
 ) -> None:
     first = next((one for one in WRITTEN if name == f"the first {one['name']}"), None)
@@ -500,7 +504,7 @@ def test_kernel_enforces_numeric_bounds(
         )
 
 
-def test_kernel_continues_after_refused_key_group() -> None:
+def test_compiled_kernel_continues_after_refused_key_group() -> None:
     """An invalid enum constant is detected on whole columns, after entries were appended."""
     state = _read(_state("VALUE", of.BOOLEAN, [True] * 300), heap=False)["state"]
     (part,) = state.parts
@@ -572,7 +576,7 @@ assert "numba" in sys.modules
 
 
 @pytest.mark.slow  # compiles the kernel
-def test_kernel_is_compiled_without_writable_cache(tmp_path: Path) -> None:
+def test_numba_kernel_is_compiled_without_writable_cache(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "chk", 100)
     (tmp_path / "file").touch()
     done = subprocess.run(
@@ -585,7 +589,7 @@ def test_kernel_is_compiled_without_writable_cache(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "100\n"), done.stderr
 
 
-def test_kernel_checksum_matches_operation_codes() -> None:
+def test_checksum_in_numba_kernel_matches_operation_codes() -> None:
     """numba's cache keeps the compiled code as long as the kernel's file is unchanged."""
     found = sorted((name, value) for name, value in vars(operations).items() if name.isupper())
     assert crc32(repr(found).encode()) == kernel.OPERATIONS
@@ -601,7 +605,7 @@ print(sum(sum(one.stats.cache_misses.values()) for one in functions))
 
 
 @pytest.mark.slow  # compiles the kernel
-def test_kernel_is_loaded_from_cache_by_second_process(tmp_path: Path) -> None:
+def test_numba_kernel_is_loaded_from_cache_by_second_process(tmp_path: Path) -> None:
     """The first process compiles the kernel with its callees, and the second loads the cache."""
     compiled = [
         int(

@@ -108,9 +108,10 @@ def test_field_with_different_types_in_subclasses_is_string() -> None:
 
 
 def test_field_removed_from_class_has_no_column() -> None:
-    """PojoSerializerSnapshotData.getDummyNameForMissingField of Flink 2.2.0 defines this name.
+    """A value does not contain the field.
 
-    A value does not contain the field.
+    PojoSerializerSnapshotData.getDummyNameForMissingField of Flink 2.2.0 defines the name of such a
+    field.
     """
     order = types.Pojo("Order", (Field("id", _LONG), Field("missing-field-at-1", _STRING)))
     assert _ddl(order) == "STRUCT<id: BIGINT>"

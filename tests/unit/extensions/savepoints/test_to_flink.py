@@ -106,7 +106,7 @@ def _refused(result: Result) -> str:
 # -- what is written -----------------------------------------------------------------------------
 
 
-def test_to_flink_writes_positions_of_side_and_prints_path(here: Path) -> None:
+def test_to_flink_writes_positions_of_from_option_and_prints_path(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3, 4]), 1: splits("u", [-2])})
     before = (chk / "_metadata").read_bytes()
     written = _to_flink(chk, _side({"t": [9, 1], "u": [2]}))
@@ -423,21 +423,21 @@ def test_positions_of_different_cluster_are_refused(here: Path, uid: bytes) -> N
 
 
 def test_positions_of_several_clusters_are_applied_per_cluster(here: Path) -> None:
-    """Regression: Positions in several clusters were refused for a different job."""
+    """Regression: Positions in several clusters were refused if they came from a different job."""
     chk = _dynamic(here / "a/chk-7", {"east": 3, "west": 4})
     side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
     assert _to_flink(chk, str(side)).code == 0
     assert _by_cluster() == {"east": 5, "west": 6}
 
 
-def test_cluster_option_selects_cluster_of_savepoint_and_side(here: Path) -> None:
+def test_cluster_option_selects_cluster_in_savepoint_and_in_from_option(here: Path) -> None:
     chk = _dynamic(here / "a/chk-7", {"east": 3, "west": 4})
     side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
     assert _to_flink(chk, str(side), "--cluster", "west").code == 0
     assert _by_cluster() == {"east": 3, "west": 6}
 
 
-def test_cluster_option_selects_cluster_of_side_for_unnamed_cluster(here: Path) -> None:
+def test_cluster_option_selects_cluster_of_from_option_for_unnamed_cluster(here: Path) -> None:
     """Regression: `migrate` reported that no such cluster exists."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
@@ -459,7 +459,7 @@ def _source(number: int, *held: KafkaSplit) -> SourceState:
     return SourceState({0: held}, operator_id=bytes([number]) * 16)
 
 
-def test_source_option_selects_source_of_side(here: Path) -> None:
+def test_source_option_selects_source_of_from_option(here: Path) -> None:
     """Regression: `migrate` required --source, but then reported that no such source exists."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     side = _job(here / "b/chk-7", _source(1, *splits("t", [5])), _source(2, *splits("t", [6])))
@@ -668,7 +668,7 @@ def test_newer_checkpoint_is_single_refusal(here: Path) -> None:
     assert told.count("refused: ") == 1
 
 
-def test_messages_for_flink_do_not_mention_query(here: Path) -> None:
+def test_messages_of_to_flink_do_not_mention_spark_query(here: Path) -> None:
     """Regression: The advice was "the query must assign exactly the partitions that move"."""
     chk = write_source(here / "chk-7", {0: splits("t", [3, 4])})
     told = _to_flink(chk, _side({"t": [9, 9]}), "--partitions", "t:0").stderr
@@ -787,7 +787,7 @@ def test_killed_process_leaves_no_output_directory(here: Path) -> None:
     assert not (stage.parent / "_metadata").exists()  # nor is what is left one of Flink's
 
 
-def test_missing_side_is_usage_error() -> None:
+def test_to_flink_without_from_option_is_usage_error() -> None:
     result = migrate("to-flink", "chk", "--out", "o")
     assert (result.code, result.stdout) == (2, "")
     assert "Missing option '--from'" in result.stderr

@@ -48,7 +48,7 @@ def _tree(directory: str) -> dict[str, bytes]:
     }
 
 
-def test_keep_state_rewrites_only_newest_offset_entry(here: Path) -> None:
+def test_copy_query_rewrites_only_newest_offset_entry(here: Path) -> None:
     result = _keep(_STATEFUL)
     assert (result.code, result.stdout) == (0, '{"t":{"0":4,"1":9}}\n'), result.stderr
     old, new = _tree("old"), _tree("new")
@@ -68,7 +68,7 @@ def test_keep_state_rewrites_only_newest_offset_entry(here: Path) -> None:
     )
 
 
-def test_keep_state_updates_each_source_with_its_own_topics(here: Path) -> None:
+def test_copy_query_updates_each_source_with_its_own_topics(here: Path) -> None:
     """A different kind of source is between them, and the version 2 log contains source names."""
     files = {**_STATEFUL, "offsets/1": 'v2\n{"batchWatermarkMs":0}\na:{"t":{"0":5}}\nb:7\nc:-'}
     side = "json:other.json"
@@ -79,7 +79,7 @@ def test_keep_state_updates_each_source_with_its_own_topics(here: Path) -> None:
     assert entry == 'v2\n{"batchWatermarkMs":0}\na:{"t":{"0":1}}\nb:7\nc:-'
 
 
-def test_keep_state_updates_each_source_with_its_own_partitions(here: Path) -> None:
+def test_copy_query_updates_each_source_with_its_own_partitions(here: Path) -> None:
     """Regression: A change of one source also changed the second source, so records were reread."""
     entry = batch('{"t":{"0":5,"1":6}}', '{"t":{"2":7}}', '{"t":{"1":6,"2":7}}')
     Path("side.json").write_text('{"t":{"0":3,"1":8,"2":7}}')
@@ -89,7 +89,7 @@ def test_keep_state_updates_each_source_with_its_own_partitions(here: Path) -> N
     assert Path("new/offsets/1").read_text() == changed
 
 
-def test_keep_state_refuses_partition_of_unclear_source(here: Path) -> None:
+def test_copy_query_refuses_partition_of_unclear_source(here: Path) -> None:
     """Regression: Each source was assigned the partition."""
     files = {**_STATEFUL, "offsets/1": batch('{"t":{"0":5,"1":6}}', '{"t":{"2":7}}')}
     Path("side.json").write_text('{"t":{"0":3,"1":6,"2":7,"3":0,"4":1}}')
@@ -101,7 +101,7 @@ def test_keep_state_refuses_partition_of_unclear_source(here: Path) -> None:
     assert _keep(files, "--partitions", "t:0,1,2").code == 0
 
 
-def test_keep_state_adds_new_partition_to_sources_with_equal_partitions(here: Path) -> None:
+def test_copy_query_adds_new_partition_to_sources_with_equal_partitions(here: Path) -> None:
     files = {**_STATEFUL, "offsets/1": batch(*['{"t":{"0":5}}'] * 2)}
     assert _keep(files).code == 0
     assert Path("new/offsets/1").read_text() == batch(*['{"t":{"0":4,"1":9}}'] * 2)
@@ -115,7 +115,7 @@ def test_verify_is_suggested_only_for_checkpoint(here: Path) -> None:
     assert "migrate verify" not in seeded.stderr
 
 
-def test_keep_state_with_partitions_option_keeps_other_offsets(here: Path) -> None:
+def test_copy_query_with_partitions_option_keeps_other_offsets(here: Path) -> None:
     result = _keep(_STATEFUL, "--partitions", "t:0")
     assert (result.code, result.stdout) == (0, '{"t":{"0":4,"1":7}}\n')
 
@@ -231,7 +231,7 @@ def test_copied_query_is_not_printed_as_code(here: Path, language: str) -> None:
         ({"offsets/0": 'v1\n\n{"t":{"0":5}}'}, "query-is-continuous"),
     ],
 )
-def test_unsuitable_query_is_refused_by_keep_state(
+def test_copy_query_refuses_unsuitable_query(
     here: Path, change: dict[str, str | None], code: str
 ) -> None:
     files = {name: text for name, text in {**_STATEFUL, **change}.items() if text is not None}
@@ -265,7 +265,7 @@ def test_positions_with_different_topics_or_partitions_are_refused(
     assert f"[{code}]" in result.stderr
 
 
-def test_keep_state_requires_sink_at_newest_committed_batch(here: Path) -> None:
+def test_copy_query_requires_sink_at_newest_committed_batch(here: Path) -> None:
     """A file sink skips batches by number if its log already contains the number."""
     log = Path("sink/_spark_metadata")
     log.mkdir(parents=True)

@@ -180,7 +180,7 @@ def test_files_deleted_by_running_query_are_omitted_from_copy(
         ("commits", 0, "priming-batches-missing"),
     ],
 )
-def test_more_or_fewer_batches_than_expected_are_refused(
+def test_primed_location_with_unexpected_number_of_batches_is_refused(
     checkpoint: Path, log: str, batches: int, code: str
 ) -> None:
     (checkpoint / log / "0").unlink() if not batches else (checkpoint / log / "1").touch()
@@ -208,7 +208,7 @@ def test_kafka_sources_replace_file_sources_of_two_batches(checkpoint: Path) -> 
     assert refused.value.facts[0] == facts
 
 
-def test_sources_without_positions_are_refused(checkpoint: Path) -> None:
+def test_primed_location_is_refused_if_a_source_has_no_positions(checkpoint: Path) -> None:
     with pytest.raises(Refused) as refused:
         replace_with_kafka(checkpoint, [ORDERS], None)
     assert refused.value.codes == ["positions-for-other-sources"]

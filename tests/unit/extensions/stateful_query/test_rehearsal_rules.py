@@ -71,7 +71,7 @@ def test_new_key_can_be_expired_only_if_checkpoints_are_far_enough_apart() -> No
 
 
 @pytest.mark.parametrize("expiry", [Expiry(None, EARLIER, EARLIER), Expiry(5, EARLIER, None)])
-def test_cause_without_ttl_or_time_is_undetermined(expiry: Expiry) -> None:
+def test_cause_of_missing_key_is_undetermined_without_ttl_or_time(expiry: Expiry) -> None:
     assert expiry.cause(EARLIER, is_new=False) is Cause.UNKNOWN
     assert expiry.cause(None, is_new=True) is Cause.UNKNOWN
 
@@ -86,7 +86,7 @@ def test_time_of_copied_checkpoint_proves_no_expiry() -> None:
     assert expiry.cause(None, is_new=True) is Cause.UNKNOWN
 
 
-def test_cause_for_key_without_last_access_is_undetermined() -> None:
+def test_cause_of_missing_key_without_last_access_is_undetermined() -> None:
     expiry = Expiry(1, EARLIER, EARLIER + DAY_MS)
     assert expiry.cause(None, is_new=False) is Cause.UNKNOWN
     ((number, reason),) = Dropped(0, 3).reasons(expiry)

@@ -74,7 +74,7 @@ def test_commit_rewinding_partition_unchanged_by_earlier_commit_is_refused() -> 
     assert (refusal.facts["partition"], refusal.facts["current"]) == ("t-1", 12)
 
 
-def test_offset_with_consumer_metadata_is_not_taken_for_our_commit() -> None:
+def test_offset_with_consumer_metadata_is_not_taken_for_commit_of_migrate() -> None:
     file = _commit(_group(), _group(9))
     now = GroupView("g", True, "Empty", "classic", (), {("t", 0): Committed(9, "consumer")})
     assert len(_refusals(now, file)) == 1
