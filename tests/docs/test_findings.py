@@ -64,7 +64,7 @@ def test_every_warning_has_code() -> None:
                 assert made in ("warning", "line", "new_group_warning(view)"), f"{source}: {made}"
 
 
-def test_linked_sections_exist() -> None:
+def test_page_sections_linked_by_explanations_exist() -> None:
     sections = {explanation.section for explanation in read_explanations().values()} - {""}
     assert sections
     for section in sections:

@@ -20,7 +20,9 @@ def _limits() -> Iterator[tuple[str, str, int]]:
 
 
 @pytest.mark.parametrize(("module", "constant", "limit"), list(_limits()))
-def test_limit_on_page_matches_constant(module: str, constant: str, limit: int) -> None:
+def test_limit_on_docs_page_matches_constant_in_code(
+    module: str, constant: str, limit: int
+) -> None:
     assert getattr(import_module(module), constant) == limit
 
 

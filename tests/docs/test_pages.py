@@ -28,7 +28,7 @@ def _name(page: Path) -> str:
 @pytest.mark.parametrize(
     "page", [page for page in ALONE if any(b.language in RUN for b in blocks(page))], ids=_name
 )
-def test_page_shows_actual_output(page: Path) -> None:
+def test_docs_page_shows_actual_output(page: Path) -> None:
     with played(scene(page)) as stage:
         for block in blocks(page):
             if block.language in RUN:

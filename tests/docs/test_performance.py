@@ -32,7 +32,7 @@ def test_pictures_of_performance_page_exist(results: Results) -> None:
         assert (DOCS / picture).is_file()
 
 
-def test_results_contain_required_measurements(results: Results) -> None:
+def test_benchmark_results_contain_required_measurements(results: Results) -> None:
     a, b, c, d = (results["cases"][name] for name in "abcd")
     assert (a["partitions"], d["checkpoints"]) == (100_000, 10_000)
     assert 9e6 < a["file_bytes"] < 12e6

@@ -73,7 +73,7 @@ def test_reference_pages_list_commands_exit_codes_and_json_fields(site: Path) ->
     assert "metadata_version" in (site / "reference/json.html").read_text()
 
 
-def test_tables_and_code_are_rendered_correctly(site: Path) -> None:
+def test_tables_and_code_are_rendered_correctly_on_site(site: Path) -> None:
     refusals = (site / "reference/refusals.html").read_text()
     assert '<code><span class="whole">--new-partitions</span> earliest|latest</code>' in refusals
     for page in site.rglob("*.html"):

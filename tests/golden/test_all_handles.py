@@ -58,7 +58,7 @@ def test_checkpoint_type_matches_flink(data: bytes, flink_says: str | None) -> N
 
 
 @pytest.mark.parametrize("data", [pytest.param(kind.values[0], id=kind.id) for kind in KINDS])
-def test_truncated_properties_are_refused(data: bytes) -> None:
+def test_truncated_checkpoint_properties_are_refused(data: bytes) -> None:
     for size in range(len(data)):
         with pytest.raises(DecodeError):
             read_checkpoint_type(Cursor(data[:size], "properties"))

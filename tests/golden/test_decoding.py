@@ -94,7 +94,7 @@ def _with_state(entry: dict[str, Any]) -> set[str]:
     return set(entry["kafka_sources"]) - finished
 
 
-def test_operators_match_flink(entry: dict[str, Any], checkpoint: Checkpoint) -> None:
+def test_decoded_operators_match_flink(entry: dict[str, Any], checkpoint: Checkpoint) -> None:
     expected = entry["expected"]
     assert checkpoint.checkpoint_id == expected["checkpoint_id"]
     assert checkpoint.metadata_version == expected["metadata_version"]
@@ -140,7 +140,7 @@ def test_kafka_sources_are_recognized_by_kind(
             assert not source.partly_kafka
 
 
-def test_splits_and_enumerators_match_connector(
+def test_decoded_splits_and_enumerators_match_connector(
     entry: dict[str, Any], checkpoint: Checkpoint
 ) -> None:
     for operator in entry["expected"]["operators"]:
@@ -264,7 +264,9 @@ def test_hybrid_source_content_matches_inner_serializers(
     _check_enumerator(source.current.enumerator, enumerator["kafka"])
 
 
-def test_transactions_match_sink_serializers(entry: dict[str, Any], checkpoint: Checkpoint) -> None:
+def test_decoded_transactions_match_sink_serializers(
+    entry: dict[str, Any], checkpoint: Checkpoint
+) -> None:
     expected = {o["operator_id"]: o["sink"] for o in entry["expected"]["operators"] if "sink" in o}
     for operator_id, sink in checkpoint.sinks.items():
         if operator_id not in expected:  # a FileSink, or its committer with nothing to commit

@@ -19,7 +19,7 @@ from tests.support.flink import KINDS, RELEASES, RUN_BY_TESTS, dump_states
 ENTRIES: list[dict[str, Any]] = json.loads(MANIFEST.read_text())["checkpoints"]
 
 
-def test_every_scenario_exists_for_each_flink_version() -> None:
+def test_manifest_lists_checkpoint_of_every_scenario_and_flink_version() -> None:
     wanted = {
         f"{version}/{scenario.name}" for scenario in SCENARIOS for version in scenario.versions
     }

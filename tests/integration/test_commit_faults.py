@@ -450,7 +450,7 @@ def _await(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
-def test_run_killed_after_writing_rollback_file_is_reported_as_unchanged(
+def test_commit_killed_after_writing_rollback_file_is_reported_as_unchanged(
     case: Case, with_signal: signal.Signals
 ) -> None:
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD)
@@ -465,7 +465,7 @@ def test_run_killed_after_writing_rollback_file_is_reported_as_unchanged(
 
 
 @pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
-def test_run_killed_after_commit_is_reported_as_applied(
+def test_commit_killed_after_its_request_is_reported_as_applied(
     case: Case, with_signal: signal.Signals
 ) -> None:
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)

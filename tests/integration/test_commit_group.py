@@ -109,7 +109,9 @@ def _hold(java: JavaGroups, group: str, offsets: dict[tuple[str, int], Committed
 # -- what a snapshot says ------------------------------------------------------------------------
 
 
-def test_snapshot_reports_missing_group_as_dead(broker: Broker, topic: str, group: str) -> None:
+def test_broker_snapshot_reports_missing_group_as_dead(
+    broker: Broker, topic: str, group: str
+) -> None:
     snapshot = take_snapshot(_config(broker), Question(frozenset({topic}), target_group=group))
     assert snapshot.target_group == GroupView(group, False, "Dead", "classic")
     assert snapshot.source_group is None
@@ -117,7 +119,7 @@ def test_snapshot_reports_missing_group_as_dead(broker: Broker, topic: str, grou
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_snapshot_lists_members_and_assignments(
+def test_broker_snapshot_lists_members_and_assignments(
     broker: Broker, topic: str, group: str, protocol: str
 ) -> None:
     broker.commit(group, {(topic, n): 4 for n in range(3)})
@@ -131,7 +133,7 @@ def test_snapshot_lists_members_and_assignments(
     assert left.members == ()
 
 
-def test_snapshot_has_every_offset_with_metadata(
+def test_broker_snapshot_has_every_offset_with_metadata(
     broker: Broker, java: JavaGroups, topic: str, other_topic: str, group: str
 ) -> None:
     held = {(topic, 1): Committed(7, "mine, ünïcode"), (other_topic, 0): Committed(20)}
@@ -144,7 +146,7 @@ def test_snapshot_has_every_offset_with_metadata(
     assert snapshot.source_group == snapshot.target_group
 
 
-def test_group_created_during_snapshot_is_not_taken_for_streams_group(
+def test_group_created_during_broker_snapshot_is_not_taken_for_streams_group(
     broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first commit of a KafkaSource creates the group between two requests of the snapshot."""
@@ -161,7 +163,7 @@ def test_group_created_during_snapshot_is_not_taken_for_streams_group(
     assert view.committed == {(topic, 0): Committed(4)}
 
 
-def test_snapshot_waits_for_open_transaction_that_commits_offsets(
+def test_broker_snapshot_waits_for_open_transaction_that_commits_offsets(
     broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression: `diff` reported "same" for offsets that an open transaction later replaced."""
@@ -226,13 +228,13 @@ def test_offsets_of_group_with_busy_transactional_producers_are_read(
     assert committed == {(topic, 0): Committed(5), (topic, 1): Committed(5)}
 
 
-def test_snapshot_waits_for_coordinator_of_new_cluster(group: str) -> None:
+def test_broker_snapshot_waits_for_coordinator_of_new_cluster(group: str) -> None:
     """The first request about a group makes a new cluster create its offsets topic."""
     with Broker({"offsets.topic.num.partitions": "50"}) as fresh:
         assert not _view(fresh, group).exists
 
 
-def test_snapshot_finds_first_offset_at_or_after_timestamp(broker: Broker) -> None:
+def test_broker_snapshot_finds_first_offset_at_or_after_timestamp(broker: Broker) -> None:
     name = _name("times")
     broker.create_topic(name, 2)
     broker.produce(name, 0, "abcd", timestamps_ms=[1_000, 2_000, 3_000, 4_000])
@@ -301,7 +303,7 @@ def test_active_group_is_refused_by_commit(
     assert set(broker.committed(group).values()) == {4}
 
 
-def test_group_changed_after_snapshot_is_refused(
+def test_commit_to_group_changed_after_broker_snapshot_is_refused(
     tmp_path: Path, broker: Broker, topic: str, other_topic: str, group: str
 ) -> None:
     broker.commit(group, {(other_topic, 0): 3})
@@ -535,7 +537,7 @@ def test_rollback_can_be_undone_with_its_own_file(
     assert _view(broker, group).committed == committed
 
 
-def test_group_with_newer_commits_is_refused_unless_forced(
+def test_rollback_of_group_with_newer_commits_requires_force(
     tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, group: str
 ) -> None:
     held = {(topic, n): Committed(1, "theirs") for n in range(3)}
@@ -576,7 +578,7 @@ def test_rollback_keeps_newer_offset_of_unchanged_topic(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_active_group_is_not_restored(
+def test_rollback_does_not_restore_active_group(
     tmp_path: Path, broker: Broker, topic: str, group: str, protocol: str
 ) -> None:
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
@@ -596,7 +598,7 @@ def test_rollback_file_of_different_cluster_is_refused(
     assert set(broker.committed(group).values()) == {5, 6, 7}
 
 
-def test_group_changed_after_dry_run_is_not_restored(
+def test_rollback_does_not_restore_group_changed_after_dry_run(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
     path = tmp_path / "r.json"

@@ -346,7 +346,9 @@ def test_start_is_not_verified_if_job_may_be_restarted(cut_over: CutOver) -> Non
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_members_seen_before_newer_commits_verify_start(cut_over: CutOver, protocol: str) -> None:
+def test_members_seen_before_newer_commits_verify_start_of_group(
+    cut_over: CutOver, protocol: str
+) -> None:
     assert cut_over.run("--until", "verify").code == 0
     cut_over.more_records(20)
     with running("cut-over", cut_over.spec(), "--execute", "--yes") as process:

@@ -456,7 +456,10 @@ def test_verify_reports_records_expired_after_correct_start(
     chk: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Checkpoint, seed, and group contain 3, 4, and 5. The log of partition 0 then starts at 4."""
+    """The checkpoint, the seed, and the group contain the offsets 3, 4, and 5 of three partitions.
+
+    The log of partition 0 then starts at 4.
+    """
     base = ("-b", broker.bootstrap_servers)
     monkeypatch.chdir(tmp_path)  # where the rollback file is
     seed, back = tmp_path / "seed", tmp_path / "back.json"

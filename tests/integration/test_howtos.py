@@ -24,7 +24,7 @@ _START = "$ make playground"
 _STOP = "$ make playground-stop"
 
 
-def test_pages_with_broker_commands_exist() -> None:
+def test_how_to_pages_with_broker_commands_exist() -> None:
     assert len(PAGES) >= 4
 
 
@@ -52,7 +52,7 @@ def _check(block: Block, stage: Stage) -> None:
     [page for page in PAGES if not scene(page).spark],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
-def test_page_without_spark_shows_actual_output(page: Path, docs_broker: Broker) -> None:
+def test_how_to_page_without_spark_shows_actual_output(page: Path, docs_broker: Broker) -> None:
     _play(page, docs_broker, None)
 
 
@@ -61,7 +61,9 @@ def test_page_without_spark_shows_actual_output(page: Path, docs_broker: Broker)
     [page for page in PAGES if scene(page).spark],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
-def test_page_with_spark_shows_actual_output(page: Path, docs_broker: Broker, spark: Spark) -> None:
+def test_how_to_page_with_spark_shows_actual_output(
+    page: Path, docs_broker: Broker, spark: Spark
+) -> None:
     _play(page, docs_broker, spark)
 
 

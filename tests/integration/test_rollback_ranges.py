@@ -104,7 +104,7 @@ def _recreate_larger(case: Case) -> None:
         ),
     ],
 )
-def test_offset_outside_current_log_is_restored_only_with_force(
+def test_rollback_restores_offset_outside_current_log_only_with_force(
     case: Case, happens: Callable[[Case], None], doubts: list[str], says: str
 ) -> None:
     happens(case)
@@ -138,7 +138,7 @@ def test_rollback_refuses_offset_beyond_log_end_without_topic_ids(case: Case) ->
     ) in (refused.stderr)
 
 
-def test_deleted_partition_is_skipped_with_force(case: Case, broker: Broker) -> None:
+def test_rollback_with_force_skips_deleted_partition(case: Case, broker: Broker) -> None:
     """Kafka itself deletes a group's offsets of a deleted topic."""
     other = f"other-{uuid.uuid4().hex[:8]}"
     broker.create_topic(other, 1)
@@ -161,7 +161,7 @@ def test_deleted_partition_is_skipped_with_force(case: Case, broker: Broker) -> 
     assert case.committed() == {(other, 0): 0}
 
 
-def test_offset_in_range_is_restored_without_force(case: Case) -> None:
+def test_rollback_restores_offset_in_range_without_force(case: Case) -> None:
     case.broker.delete_records(case.topic, 1, _THEN)  # as far as it may go
     result = case.rollback("--execute", "--yes")
     assert result.code == 0, result.stderr

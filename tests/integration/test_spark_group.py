@@ -248,7 +248,7 @@ def running(
         started.stop()
 
 
-def test_diff_reports_distance_of_running_query(
+def test_diff_reports_distance_between_checkpoint_and_running_query(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
     topic, query = "spark-distance", tmp_path / "query"

@@ -209,7 +209,7 @@ def test_state_of_unreadable_job_class_reports_class(read: Any) -> None:
 
 
 @needs_data_source
-def test_user_schema_and_missing_path_are_refused_for_state(session: SparkSession) -> None:
+def test_state_data_source_refuses_user_schema_and_missing_path(session: SparkSession) -> None:
     chk = STATE / _BY_NAME["2.2/kinds/canonical"]["path"]
     reader = session.read.format("flink_state").schema("key STRING").option("state", "value")
     with pytest.raises(PySparkException, match="omit schema"):

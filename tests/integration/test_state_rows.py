@@ -177,7 +177,7 @@ def test_empty_state_is_refused(session: SparkSession, primed: Any) -> None:
         primed(by_user("count(*)"), rows)
 
 
-def test_sum_with_too_many_digits_is_refused(session: SparkSession, primed: Any) -> None:
+def test_prime_refuses_sum_with_too_many_digits(session: SparkSession, primed: Any) -> None:
     state = session.sql("SELECT 1L key, 3L n, CAST('1e15' AS DECIMAL(38,18)) total")
     schema = "user BIGINT, price DECIMAL(38,18)"
     rows = aggregate_rows(state, schema, keys={"user": "key"}, count="n", sums={"price": "total"})

@@ -302,7 +302,7 @@ def test_files_newer_than_stop_trigger_warning(stopped: Stopped, session: SparkS
 (KINDS,) = (Path(__file__).parents[1] / "golden/state/2.2/kinds/canonical").glob("savepoint-*")
 
 
-def test_list_elements_expire_separately(session: SparkSession) -> None:
+def test_elements_of_list_state_expire_separately(session: SparkSession) -> None:
     state = session.createDataFrame(
         [(1, ["a", "b", None], [10, 20, 30]), (2, ["c"], [10]), (3, ["d"], [None])],
         "key BIGINT, value ARRAY<STRING>, last_access ARRAY<BIGINT>",

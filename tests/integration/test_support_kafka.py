@@ -9,7 +9,7 @@ from tests.support.kafka import Broker
 pytestmark = pytest.mark.integration
 
 
-def test_broker_restart_preserves_data_and_address() -> None:
+def test_restarted_test_broker_keeps_data_and_address() -> None:
     with Broker() as broker:
         broker.create_topic("orders", 1)
         assert broker.produce("orders", 0, ["a", "b", "c"]) == [0, 1, 2]

@@ -264,7 +264,7 @@ def test_lagging_mirror_is_refused_or_awaited(clusters: TwoClusters, tmp_path: P
 
 
 def test_records_expired_in_new_cluster_are_refused(clusters: TwoClusters, tmp_path: Path) -> None:
-    """The copies of 0 to 11 are deleted."""
+    """The copies of records 0 to 11 are deleted."""
     refused = translate(clusters, tmp_path, {("gone", 0): 11})
     assert (refused.code, refused.stdout) == (4, "")
     assert "expired there" in refused.stderr
@@ -274,13 +274,15 @@ def test_records_expired_in_new_cluster_are_refused(clusters: TwoClusters, tmp_p
         assert json.loads(result.stdout) == {NAMES["gone"]: {"0": position}}
 
 
-def test_different_number_of_partitions_is_refused(clusters: TwoClusters, tmp_path: Path) -> None:
+def test_target_topic_with_different_number_of_partitions_is_refused(
+    clusters: TwoClusters, tmp_path: Path
+) -> None:
     refused = translate(clusters, tmp_path, {("spread", 0): 5, ("spread", 1): 5})
     assert (refused.code, refused.stdout) == (4, "")
     assert "topic spread has 2 partitions" in refused.stderr
 
 
-def test_topic_without_copies_is_refused(clusters: TwoClusters, tmp_path: Path) -> None:
+def test_target_topic_without_copies_is_refused(clusters: TwoClusters, tmp_path: Path) -> None:
     side = tmp_path / "side.json"
     side.write_text(starting_offsets({("slow", 0): 10}))
     wrong_topic = ("--topic-map", f"slow={NAMES['gone']}")

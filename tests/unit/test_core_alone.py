@@ -129,7 +129,7 @@ def test_command_of_missing_extension_reports_extension(
     )
 
 
-def test_keyed_queue_without_its_reader_is_unknown(core: Path) -> None:
+def test_keyed_queue_is_unknown_without_keyed_state_extension(core: Path) -> None:
     join = ROOT / "tests/unit/field/14-delta-join/savepoint"
     done = _migrate(core, "inspect", join, "--format", "json")
     assert done.returncode == 0, done.stderr

@@ -41,7 +41,7 @@ def class_needed(expected: dict[str, Any]) -> str | None:
 
 
 @pytest.mark.parametrize("entry", READ, ids=lambda entry: str(entry["name"]))
-def test_every_entry_matches_state_restored_by_flink(entry: dict[str, Any]) -> None:
+def test_every_keyed_entry_matches_state_restored_by_flink(entry: dict[str, Any]) -> None:
     found = read_keyed_states(STATE / entry["path"])
     assert not found.unread
     states = {(state.operator_id, state.name): state for state in found.states}

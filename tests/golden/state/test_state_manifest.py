@@ -24,7 +24,7 @@ def test_manifest_lists_state_of_every_job_and_flink_version() -> None:
     assert {entry["expected"] for entry in ENTRIES} == wanted
 
 
-def test_snapshot_files_match_manifest() -> None:
+def test_keyed_state_snapshot_files_match_manifest() -> None:
     listed = {name: digest for entry in ENTRIES for name, digest in entry["files"].items()}
     present = {
         str(path.relative_to(STATE)): path for path in STATE.glob("[0-9]*/**/*") if path.is_file()

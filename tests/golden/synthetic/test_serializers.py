@@ -58,7 +58,7 @@ def _by_name(written: list[dict[str, Any]]) -> list[Any]:
 
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
 @pytest.mark.parametrize("written", _by_name(WRITTEN))
-def test_value_matches_flinks_object(written: list[dict[str, Any]], heap: bool) -> None:
+def test_decoded_value_matches_flinks_object(written: list[dict[str, Any]], heap: bool) -> None:
     for one in written:
         snapshot, value = bytes.fromhex(one["snapshot"]), bytes.fromhex(one["value"])
         for flink in one["flink"]:
@@ -69,7 +69,9 @@ def test_value_matches_flinks_object(written: list[dict[str, Any]], heap: bool) 
 
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
 @pytest.mark.parametrize("written", _by_name(WRITTEN))
-def test_list_elements_match_flinks_objects(written: list[dict[str, Any]], heap: bool) -> None:
+def test_decoded_list_elements_match_flinks_objects(
+    written: list[dict[str, Any]], heap: bool
+) -> None:
     group = key_group_of(1, MAX_PARALLELISM)
     for one in written:
         element, value = (
@@ -103,7 +105,7 @@ def _keyed(one: dict[str, Any], key_group: int, *, heap: bool) -> Handle:
 
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
 @pytest.mark.parametrize("written", _by_name(_KEYS))
-def test_key_matches_flinks_object(written: list[dict[str, Any]], heap: bool) -> None:
+def test_decoded_key_matches_flinks_object(written: list[dict[str, Any]], heap: bool) -> None:
     for one in written:
         state = only(read(_keyed(one, one["key_group"], heap=heap), flink=one["flink"][0]))
         assert json_entries(state) == [

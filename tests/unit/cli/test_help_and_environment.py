@@ -46,7 +46,7 @@ def test_every_command_has_examples() -> None:
 
 
 @pytest.mark.parametrize(("name", "example"), _ALL_EXAMPLES)
-def test_example_is_valid_command(name: str, example: str) -> None:
+def test_example_in_help_is_valid_command(name: str, example: str) -> None:
     program, command, *arguments = shlex.split(example)
     assert (program, command) == ("migrate", name)
     # Parsed as it would be, and not run.
@@ -76,7 +76,7 @@ def test_help_ends_with_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> 
         )
     ],
 )
-def test_example_runs_successfully(
+def test_example_in_help_runs_successfully(
     example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

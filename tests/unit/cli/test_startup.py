@@ -142,7 +142,7 @@ def test_modules_that_startup_must_not_load_exist(name: str) -> None:
     assert find_spec(name) is not None
 
 
-def test_check_of_loaded_modules_detects_loaded_modules(tmp_path: Path) -> None:
+def test_startup_check_detects_loaded_modules(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     looked_for = {"migrate.report.table", "decoder.kafka", "asyncio"}
     assert _among(_loaded("inspect", chk), looked_for) == looked_for - {"asyncio"}

@@ -92,7 +92,7 @@ def test_times_of_first_and_nearest_checkpoints_of_same_run_are_queried() -> Non
     assert _beside(20, {20: 0, **higher}).contradicting == tuple(range(21, 29))
 
 
-def test_savepoint_has_no_siblings() -> None:
+def test_savepoint_has_no_sibling_checkpoints() -> None:
     files = _Timed({5: 0, 6: 1})
     assert find_siblings(f"{_JOB}/savepoint-1", 5, _NOW, files) == Siblings()
     assert files.asked == []

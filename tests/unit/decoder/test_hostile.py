@@ -316,7 +316,7 @@ def _nested_fields(deep: int) -> bytes:
     ],
     ids=["changelogs", "key groups", "objects", "classes"],
 )
-def test_excessive_nesting_is_refused(
+def test_excessive_nesting_in_metadata_is_refused(
     nested: Callable[[int], bytes], deepest: int, refusal: str
 ) -> None:
     parse_metadata(nested(deepest), "_metadata")

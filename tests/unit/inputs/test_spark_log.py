@@ -312,7 +312,7 @@ def test_commits_ahead_of_planned_batches_are_refused(tmp_path: Path) -> None:
     assert (facts["committed"], facts["planned"]) == (3, 2)
 
 
-def test_several_sources_are_merged_into_single_side(tmp_path: Path) -> None:
+def test_positions_of_several_sources_in_query_are_merged(tmp_path: Path) -> None:
     directory = spark_directory(
         tmp_path,
         {
@@ -422,7 +422,10 @@ def test_damaged_or_unsupported_location_is_refused(
 
 
 def test_control_batch_is_refused(tmp_path: Path) -> None:
-    """The metadata matches the class in Spark 4.2.1. No Spark version writes such a batch yet."""
+    """The metadata in this test matches a class of Spark 4.2.1.
+
+    No Spark version writes such a batch yet.
+    """
     metadata = (
         '{"batchWatermarkMs":0,"batchTimestampMs":1760000000000,"conf":{},"sourceMetadataInfo":{},'
         '"controlBatchInfo":{"operationType":"repartition","operationInfo":"numPartitions=8"}}'

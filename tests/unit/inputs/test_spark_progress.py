@@ -45,7 +45,7 @@ def _batches(ages: Mapping[int, float]) -> dict[str, str]:
         ({0: 7210, 1: 7200}, None, "the last batch in the query's log started 120 minutes ago"),
     ],
 )
-def test_wait_for_batch_depends_on_recent_batches(
+def test_wait_for_newer_batch_depends_on_times_of_recent_batches(
     tmp_path: Path, ages: dict[int, float], wait: float | None, text: str
 ) -> None:
     query = spark_directory(tmp_path / "query", _QUERY | _batches(ages))

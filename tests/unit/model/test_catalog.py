@@ -52,7 +52,7 @@ def test_every_message_states_remedy() -> None:
     assert [name for name, template in _reasons() if not template.way_out] == []
 
 
-def test_messages_are_parts_of_sentences() -> None:
+def test_message_texts_have_no_final_period_and_no_second_sentence() -> None:
     for name, template in named_templates():
         for text in (template.what, template.way_out):
             assert not text.endswith((".", ";", " ")) and ". " not in text, name

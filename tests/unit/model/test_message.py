@@ -29,7 +29,9 @@ from migrate.model.policies import OnExpired
         ("topic{alike:did you mean}", {"alike": []}, "topic"),
     ],
 )
-def test_facts_are_written_as_specified(what: str, facts: dict[str, Any], text: str) -> None:
+def test_facts_in_message_are_formatted_as_specified(
+    what: str, facts: dict[str, Any], text: str
+) -> None:
     assert MessageTemplate("a-code", what)(**facts) == text
 
 
@@ -50,7 +52,7 @@ def test_message_writes_option_in_notation_of_caller(way_out: str, call: str, fl
 
 
 @pytest.mark.parametrize("facts", [{}, {"batch": 3, "query": "q"}, {"query": "q"}])
-def test_missing_or_additional_fact_is_error(facts: dict[str, Any]) -> None:
+def test_missing_or_additional_fact_of_message_is_error(facts: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="the message a-code has other facts: "):
         MessageTemplate("a-code", "batch {batch}")(**facts)
 

@@ -47,14 +47,14 @@ def lines(fast: None, no_watchers: None) -> Iterator[list[str]]:
     stages.watchers.remove(watcher)
 
 
-def test_long_stage_writes_lines_with_last_observation(lines: list[str]) -> None:
+def test_long_stage_writes_progress_lines_with_last_observation(lines: list[str]) -> None:
     with timed("waiting for the first batch") as stage:
         _wait_for(lines, "    ... waiting for the first batch: 0 s")
         stage.seen("batch 3 has started")
         _wait_for(lines, "    ... waiting for the first batch: 0 s; batch 3 has started")
 
 
-def test_inner_stage_is_shown_until_it_ends(lines: list[str]) -> None:
+def test_progress_of_inner_stage_is_shown_until_it_ends(lines: list[str]) -> None:
     with timed("outer"):
         with timed("inner"):
             _wait_for(lines, "inner")
@@ -74,7 +74,7 @@ def slow_lines(no_watchers: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[l
     stages.watchers.remove(watcher)
 
 
-def test_short_stages_in_a_row_write_lines(slow_lines: list[str]) -> None:
+def test_short_stages_in_a_row_write_progress_lines(slow_lines: list[str]) -> None:
     """Regression: A series of stages of nine seconds each wrote no progress line."""
     for number in range(12):
         with timed(f"stage {number}"):
@@ -82,7 +82,7 @@ def test_short_stages_in_a_row_write_lines(slow_lines: list[str]) -> None:
     assert slow_lines
 
 
-def test_stage_after_a_long_break_starts_a_new_interval(slow_lines: list[str]) -> None:
+def test_stage_after_long_break_starts_new_progress_interval(slow_lines: list[str]) -> None:
     for _ in range(2):
         with timed("short"):
             time.sleep(0.01)
@@ -90,20 +90,20 @@ def test_stage_after_a_long_break_starts_a_new_interval(slow_lines: list[str]) -
     assert slow_lines == []
 
 
-def test_short_stage_and_ended_stage_write_nothing(lines: list[str]) -> None:
+def test_short_stage_and_ended_stage_write_no_progress_lines(lines: list[str]) -> None:
     with timed("short"):
         pass
     time.sleep(3 * _INTERVAL)
     assert lines == []
 
 
-def test_control_characters_of_an_observation_are_escaped(lines: list[str]) -> None:
+def test_control_characters_in_progress_line_are_escaped(lines: list[str]) -> None:
     with timed("waiting") as stage:
         stage.seen("\x1b[2Jbatch")
         _wait_for(lines, "\\x1b[2Jbatch")
 
 
-def test_library_call_writes_lines_to_stderr_once(fast: None, no_watchers: None) -> None:
+def test_library_call_writes_progress_lines_to_stderr_once(fast: None, no_watchers: None) -> None:
     @progress_lines()
     def prime() -> None:
         with progress_lines(), timed("priming"):
@@ -117,7 +117,7 @@ def test_library_call_writes_lines_to_stderr_once(fast: None, no_watchers: None)
     assert len(written) == len(set(written)) or len(written) < 3
 
 
-def test_command_without_terminal_writes_lines(fast: None) -> None:
+def test_command_without_terminal_writes_progress_lines(fast: None) -> None:
     stderr = io.StringIO()
     with redirect_stderr(stderr):
         busy = terminal.BusyLine()
@@ -129,7 +129,9 @@ def test_command_without_terminal_writes_lines(fast: None) -> None:
     assert "secret" not in stderr.getvalue()
 
 
-def test_quiet_command_writes_no_lines(fast: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quiet_command_writes_no_progress_lines(
+    fast: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(terminal, "lowest_level", terminal.QUIET)
     stderr = io.StringIO()
     with redirect_stderr(stderr):

@@ -8,7 +8,7 @@ from migrate.model.message import Message, warning
 from migrate.model.warning import record_warnings, warn
 
 
-def test_block_does_not_record_warnings_of_another_thread() -> None:
+def test_warnings_of_another_thread_are_not_recorded() -> None:
     """Regression: Two calls of ``prime`` in two threads got each other's warnings."""
     with record_warnings() as outer:
         warn(_warning("first"))

@@ -151,7 +151,9 @@ def test_default_value_does_not_count_as_passed_option(
         (PlanArguments, {"plan": "f", "source": "s"}, "plan cannot be combined with source, "),
     ],
 )
-def test_combination_is_usage_error(kind: type, arguments: dict[str, Any], message: str) -> None:
+def test_conflicting_option_combination_is_usage_error(
+    kind: type, arguments: dict[str, Any], message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
         check_combinations(kind, arguments)
 

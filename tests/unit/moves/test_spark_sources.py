@@ -79,7 +79,9 @@ def to_spark(chk: Path, *arguments: str | Path) -> Result:
         ),
     ],
 )
-def test_output_has_line_per_stream(chk: Path, arguments: list[str], lines: list[str]) -> None:
+def test_to_spark_output_has_line_per_stream(
+    chk: Path, arguments: list[str], lines: list[str]
+) -> None:
     result = to_spark(chk, *arguments)
     assert (result.code, result.stdout.splitlines()) == (0, lines), result.stderr
 

@@ -249,7 +249,7 @@ def test_source_positions_keep_markers_of_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("other", "ambiguous"), [(1, False), (2, True), (EARLIEST, True)])
-def test_conflicting_sources_are_refused_as_side(
+def test_checkpoint_with_conflicting_sources_is_refused_as_diff_side(
     tmp_path: Path, other: int, ambiguous: bool
 ) -> None:
     first = source_operator(SourceState({0: splits("t", [1])}))

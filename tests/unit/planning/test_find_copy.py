@@ -282,7 +282,7 @@ def test_compacted_topic_beyond_the_budget_is_sampled() -> None:
     assert found.outcomes == {MatchOutcome.MATCHED} and found.unread == 5000
 
 
-def test_producer_records_match_without_search_of_long_other_partition() -> None:
+def test_new_records_in_target_match_although_second_partition_is_unread() -> None:
     items, other = _named(0, 2000), _named(1, 15_000)
     moved = [(f"moved/{at}", 2500 + at) for at in range(20)]
     found = _Found(
@@ -364,7 +364,7 @@ def test_lost_headers_after_position_are_not_reported_as_rewind(is_whole: bool) 
 
 @pytest.mark.parametrize("number", [16, 120, 9000])
 def test_copies_of_lost_records_after_rewind_are_not_foreign(number: int) -> None:
-    """Regression: Second copies of records that the old log had lost were "foreign records"."""
+    """Regression: Second copies of records that the old log had lost counted as foreign records."""
     items, position = _named(0, number), {0: number - 2}
     old = {0: _log(items, 4)}
     found = _Found(old, {0: _log([*items[6:], *items[:6]])}, position)
@@ -419,7 +419,7 @@ def test_rewind_after_many_records_of_moved_producers_is_no_match(
     assert found.outcomes == {outcome}
 
 
-def test_many_records_of_moved_producers_match() -> None:
+def test_position_matches_before_many_records_of_moved_producers() -> None:
     items = _named(0, 30)
     copies = _log([*items, *_foreign(1200, 2000)])
     found = _Found({0: _log(items)}, {0: copies}, {0: 28}, is_whole=True)

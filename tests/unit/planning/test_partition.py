@@ -309,7 +309,7 @@ def test_new_partition_follows_new_partitions_policy(
         ({"next_offset": 0, "job_reached": 0, "flink_committed": 1}, None, 1, 0, None),
     ],
 )
-def test_derived_numbers_follow_from_partition_fields(
+def test_derived_numbers_of_planned_partition_follow_from_its_fields(
     fields: dict[str, Any],
     difference: int | None,
     ran_on: int,
@@ -348,7 +348,7 @@ def test_start_is_resolved_against_log() -> None:
     ]
 
 
-def test_positions_are_built_from_logs_and_groups() -> None:
+def test_positions_of_broker_and_group_sides_come_from_logs_and_commits() -> None:
     logs = {"t": {0: LogRange(1, 2), 1: LogRange(3, 4)}, "u": {0: LogRange(5, 6)}}
     starts = PositionSet("broker:earliest", {("t", 0): 1, ("t", 1): 3, ("u", 0): 5})
     assert broker_positions(parse_side("broker:earliest"), logs) == starts
@@ -380,7 +380,7 @@ def test_time_outside_supported_years_is_printed_as_number() -> None:
     assert iso_time(253_402_300_800_000) == "253402300800000"
 
 
-def test_control_characters_are_escaped() -> None:
+def test_control_characters_in_printed_text_are_escaped() -> None:
     assert printable("a b\té\x1b[2J\n") == "a b\\té\\x1b[2J\\n"
 
 

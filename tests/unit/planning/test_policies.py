@@ -159,7 +159,7 @@ def test_gone_policy_skip_omits_deleted_partition(tmp_path: Path) -> None:
         (Unresolved.COMMITTED, 12, 2, 18),
     ],
 )
-def test_unresolved_choice_reports_losses_and_duplicates(
+def test_unresolved_option_reports_losses_and_duplicates(
     tmp_path: Path, choice: Unresolved | int, next_offset: int, lost: int, repeated: int
 ) -> None:
     planned = _only(
@@ -186,7 +186,7 @@ def test_unresolved_choice_reports_losses_and_duplicates(
         (30, (20, 100), (30, 10, 70)),
     ],
 )
-def test_out_of_range_choice_counts_losses_from_actual_start(
+def test_out_of_range_option_counts_lost_records_from_actual_start(
     tmp_path: Path, committed: int, log: tuple[int, int], expected: tuple[int, int, int]
 ) -> None:
     policies = Policies(
@@ -249,7 +249,7 @@ def test_lower_of_two_positions_is_used_unless_unresolved(tmp_path: Path) -> Non
     assert plan("c", [5], [LATEST]).refusals
 
 
-def test_topics_are_renamed_and_partitions_restricted(tmp_path: Path) -> None:
+def test_plan_renames_topics_and_restricts_partitions(tmp_path: Path) -> None:
     state = SourceState({0: [*splits("old", [1, 2, 3]), *splits("other", [4])]})
     chk = write_checkpoint(tmp_path / "c", source_operator(state))
     extraction = extract(read_checkpoint(chk))

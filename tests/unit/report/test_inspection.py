@@ -73,7 +73,7 @@ def test_inspect_json_preserves_position_values_exactly(tmp_path: Path) -> None:
     ]
 
 
-def test_inspect_fields_follow_order_of_contract(tmp_path: Path) -> None:
+def test_inspect_json_fields_follow_order_of_report_model(tmp_path: Path) -> None:
     extraction = _with_positions(tmp_path, _next_offsets(1))
     (source,) = _read(extraction)["sources"]
     assert list(source) == list(SourceReport.__annotations__)

@@ -138,7 +138,7 @@ def _ordinary_verification(out: TextIO) -> str:
         _ordinary_verification,
     ],
 )
-def test_ordinary_names_fit_80_columns(
+def test_tables_with_ordinary_names_fit_80_columns(
     monkeypatch: pytest.MonkeyPatch, table: Callable[[TextIO], str]
 ) -> None:
     """Regression: A dry run with 13 columns needed about 130 characters."""
@@ -165,7 +165,7 @@ _TOPICS: Column[_Pair] = Column("TOPIC", lambda pair: pair[0], own_line=Line.ABO
 _NUMBERS: Column[_Pair] = Column("LOG-END-OFFSET", lambda pair: pair[1], total=True)
 
 
-def test_empty_column_is_omitted() -> None:
+def test_empty_column_of_table_is_omitted() -> None:
     empty: Column[_Pair] = Column("NOTE", lambda _: "")
     assert _drawn(_TOPICS, empty, _NUMBERS) == [
         "TOPIC     LOG-END-OFFSET",
@@ -176,7 +176,7 @@ def test_empty_column_is_omitted() -> None:
     ]
 
 
-def test_narrow_terminal_first_wraps_headings() -> None:
+def test_table_on_narrow_terminal_first_wraps_headings() -> None:
     assert _drawn(_TOPICS, _NUMBERS, width=18)[:3] == [
         "          LOG-END-",
         "TOPIC       OFFSET",
@@ -184,7 +184,7 @@ def test_narrow_terminal_first_wraps_headings() -> None:
     ]
 
 
-def test_narrow_terminal_then_omits_and_lists_columns() -> None:
+def test_table_on_narrow_terminal_then_omits_and_lists_columns() -> None:
     also: Column[_Pair] = Column("DIFFERENCE", lambda pair: f"+{pair[1]}", drop_order=1)
     assert _drawn(_TOPICS, also, _NUMBERS, width=18)[2:] == [
         "orders           1",
@@ -198,7 +198,7 @@ def test_narrow_terminal_then_omits_and_lists_columns() -> None:
     assert not any("not shown" in line for line in wide)
 
 
-def test_narrow_terminal_then_moves_long_cells_to_separate_lines() -> None:
+def test_table_on_narrow_terminal_then_moves_long_cells_to_separate_lines() -> None:
     places: Column[_Pair] = Column("PARTITION", lambda pair: pair[1])
     said: Column[_Pair] = Column(
         "WHY NOT", lambda pair: "it is far too late" if pair[1] > 2 else "", own_line=Line.BELOW
@@ -218,7 +218,7 @@ def test_narrow_terminal_then_moves_long_cells_to_separate_lines() -> None:
 
 
 @pytest.mark.parametrize("table", [_plan, _restoration, _diff, _verification])
-def test_narrow_terminal_truncates_no_value(
+def test_table_on_narrow_terminal_truncates_no_value(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: Callable[[TextIO, Path], str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
@@ -235,7 +235,7 @@ def test_control_characters_of_rollback_file_are_escaped() -> None:
     assert "\x1b" not in restoration_table(restored, io.StringIO())
 
 
-def test_narrow_terminal_truncates_no_number_of_inspection(
+def test_inspect_on_narrow_terminal_truncates_no_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -247,7 +247,7 @@ def test_narrow_terminal_truncates_no_number_of_inspection(
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 100, 200])
-def test_narrow_terminal_truncates_no_field_of_operator(
+def test_inspect_on_narrow_terminal_truncates_no_field_of_operator(
     monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     """Regression: At 60 columns the names and states were missing, and IDs were ``02f203…``."""

@@ -251,11 +251,11 @@ def test_message_shortens_strings_over_60_characters() -> None:
 
 
 @pytest.mark.parametrize("value", [7, "7", "0", "9" * 19, -7])
-def test_valid_log_integers_are_parsed(value: object) -> None:
+def test_valid_integers_in_sink_log_are_parsed(value: object) -> None:
     assert to_integer(value, "it") == int(str(value))
 
 
 @pytest.mark.parametrize("value", [True, 7.0, "", "-7", "9" * 20, "٣", None, [7]])
-def test_invalid_log_integer_is_refused(value: object) -> None:
+def test_invalid_integer_in_sink_log_is_refused(value: object) -> None:
     with pytest.raises(UnreadableSink, match=r"^it: .* is not an integer$"):
         to_integer(value, "it")

@@ -80,7 +80,7 @@ def test_sink_log_directory_replaced_by_file_is_unreadable(tmp_path: Path, name:
         look(tmp_path)
 
 
-def test_named_pipe_in_log_is_not_opened(tmp_path: Path) -> None:
+def test_named_pipe_in_sink_log_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "_delta_log").mkdir()
     os.mkfifo(tmp_path / "_delta_log" / f"{0:020}.json")
     with pytest.raises(OSError, match="No such file"):

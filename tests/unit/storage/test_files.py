@@ -153,7 +153,7 @@ def test_subtasks_are_read_in_parallel_within_limit(tmp_path: Path) -> None:
 
 
 def test_error_does_not_wait_for_unfinished_reads(tmp_path: Path) -> None:
-    """Abandoned reads do not wait, even if the garbage collector runs in a starting thread."""
+    """Even if the garbage collector runs in a starting thread, abandoned reads do not block."""
     chk = write_in_files(tmp_path / "c", subtasks=2)
     (chk / "state-0").unlink()
     told, waited = threading.Event(), []
@@ -240,7 +240,7 @@ def test_job_directory_resolves_to_checkpoint_completed_during_read(tmp_path: Pa
     assert (checkpoint.checkpoint_id, checkpoint.newer_siblings) == (8, (9, 10, 11))
 
 
-def test_job_faster_than_reader_has_newer_siblings(tmp_path: Path) -> None:
+def test_checkpoint_of_job_faster_than_reader_has_newer_siblings(tmp_path: Path) -> None:
     job = tmp_path / _JOB
     write_in_files(job / "chk-8", checkpoint_id=8)
     assert read_checkpoint(job, _Completing(job, *range(9, 99))).newer_siblings

@@ -76,7 +76,7 @@ def test_existing_path_is_not_overwritten(
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS])
-def test_file_is_written_on_disk_without_hard_links(
+def test_new_file_is_written_to_file_system_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     _no_links(monkeypatch, code)

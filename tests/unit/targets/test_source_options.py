@@ -110,7 +110,7 @@ FIRST = {
     ],
 )
 @pytest.mark.parametrize("kind", ["python", "scala"])
-def test_first_line_starts_spark_with_matching_connector(
+def test_first_line_of_printed_code_starts_spark_with_matching_connector(
     plan: Path, kind: str, release: str, connector: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ("to-spark", "--plan", plan, "--format", kind)

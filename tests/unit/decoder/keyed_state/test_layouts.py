@@ -719,7 +719,7 @@ def assert_same(found: list[Any], expected: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
-def test_entries_over_batch_size_are_complete(heap: bool) -> None:
+def test_keyed_entries_beyond_batch_size_are_read_completely(heap: bool) -> None:
     entries = tuple(Entry(_GROUP, 1, number, number) for number in _FEW)
     handle = handle_of_states([Encoded("many", "VALUE", LONG, LONG, entries)], heap=heap)
     found = only(read(handle))

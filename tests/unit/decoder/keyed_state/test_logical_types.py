@@ -96,11 +96,11 @@ def test_row_fields_are_read_from_every_list_class(fields: bytes) -> None:
     assert found == {"a": 5, "b": 6}
 
 
-def test_row_without_fields_is_empty() -> None:
+def test_logical_row_type_without_fields_has_empty_value() -> None:
     assert value_of(logical("ROW", fields=java(size=0)), place(8), bytes(8)) == {}
 
 
-def test_attributes_of_super_type_come_first() -> None:
+def test_attributes_of_structured_super_type_come_first() -> None:
     top = logical("STRUCTURED_TYPE", attributes=array_list(field("a", INT)), superType=_NULL)
     middle = logical("STRUCTURED_TYPE", attributes=array_list(field("b", INT)), superType=top)
     low = logical("STRUCTURED_TYPE", attributes=array_list(field("c", INT)), superType=middle)
@@ -197,7 +197,7 @@ def test_invalid_or_unsupported_logical_type_is_refused(
     assert (error.kind, error.field) == (kind, "logical type")
 
 
-def test_row_fields_add_a_nesting_level() -> None:
+def test_fields_of_logical_row_type_add_a_nesting_level() -> None:
     found = logical("ROW", fields=array_list(field("f", INT)))
     for _ in range(23):
         found = logical("ARRAY", elementType=found)
@@ -206,7 +206,7 @@ def test_row_fields_add_a_nesting_level() -> None:
         only(read(handle_of_value(row_of(logical("ARRAY", elementType=found)), b"")))
 
 
-def test_nesting_of_types_is_limited() -> None:
+def test_nesting_of_logical_types_is_limited() -> None:
     for name, part in (("DISTINCT_TYPE", "sourceType"), ("ARRAY", "elementType")):
         found = only(read(handle_of_value(row_of(nested(24, name, part)), b"")))
         assert found.readable
@@ -214,7 +214,7 @@ def test_nesting_of_types_is_limited() -> None:
 
 
 @pytest.mark.slow
-def test_total_number_of_types_is_limited() -> None:
+def test_total_number_of_logical_types_is_limited() -> None:
     def row(fields: int) -> bytes:
         return logical("ROW", fields=array_list(*(field(f"f{n}", INT) for n in range(fields))))
 

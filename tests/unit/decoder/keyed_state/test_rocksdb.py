@@ -71,7 +71,7 @@ def _fails(state: KeyedState) -> DecodeError:
     return refused.value
 
 
-def test_rows_of_column_family_are_read_per_key_group(tmp_path: Path) -> None:
+def test_rows_of_rocksdb_column_family_are_read_per_key_group(tmp_path: Path) -> None:
     files = _database(tmp_path / "db", {_row(key): pack(">q", 10 * key) for key in _KEYS})
     found = json_entries(_state(files))
     assert sorted((line["key"], line["value"]) for line in found) == [(1, 10), (2, 20), (3, 30)]
@@ -108,7 +108,7 @@ def test_large_rocksdb_file_is_copied_in_parts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_damaged_rows_are_refused(tmp_path: Path) -> None:
+def test_damaged_rocksdb_rows_are_refused(tmp_path: Path) -> None:
     where = "operator 000102030405060708090a0b0c0d0e0f subtask 0 keyed state key group "
     group = key_group_of(1, _MAX_PARALLELISM)
     for name, row, kind, problem in (
@@ -121,7 +121,7 @@ def test_damaged_rows_are_refused(tmp_path: Path) -> None:
         assert (error.file, error.field) == (f"{where}{group}", "state 'count'")
 
 
-def test_unexpected_files_and_column_families_are_refused(tmp_path: Path) -> None:
+def test_unexpected_rocksdb_files_and_column_families_are_refused(tmp_path: Path) -> None:
     files = _database(tmp_path / "db", {_row(1): bytes(8)}, family="other")
     error = _fails(_state(files))
     assert (error.kind, error.problem) == (
@@ -137,7 +137,7 @@ def test_unexpected_files_and_column_families_are_refused(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_damaged_database_is_refused(tmp_path: Path) -> None:
+def test_damaged_rocksdb_database_is_refused(tmp_path: Path) -> None:
     files = _database(tmp_path / "db", {_row(key): bytes(8) for key in _KEYS})
     manifest = next(name for name in files if name.startswith("MANIFEST"))
     error = _fails(_state({**files, manifest: b"?" * 40}))

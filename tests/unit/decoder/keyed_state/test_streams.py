@@ -94,14 +94,14 @@ def _lengths(found: KeyedStates) -> list[int]:
     return [len(line["value"]) // 2 for line in json_entries(only(found))]
 
 
-def test_small_stream_is_read_with_single_request() -> None:
+def test_small_keyed_state_stream_is_read_with_single_request() -> None:
     found, files = _read(*_stream((30, 20, 10)))
     assert _lengths(found) == [30, 20, 10]
     assert len(files.reads) == 1
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["size known", "size not known"])
-def test_large_stream_is_read_in_parts(known: bool) -> None:
+def test_large_keyed_state_stream_is_read_in_parts(known: bool) -> None:
     data, offsets = _stream(_SIZES)
     found, files = _read(data, offsets, None if known else -1)
     assert sum(files.reads) == offsets[0]
@@ -123,7 +123,7 @@ def test_adjacent_key_groups_are_read_together(monkeypatch: pytest.MonkeyPatch) 
     assert files.reads == [offsets[0], 2000, len(data) - offsets[2]]
 
 
-def test_buffers_of_read_streams_are_released() -> None:
+def test_buffers_of_read_keyed_state_streams_are_released() -> None:
     data, offsets = _stream((_MIB, 10, 10))
     names = [f"{_FILE}-{subtask}" for subtask in range(64)]
     handles = (
@@ -145,7 +145,7 @@ def test_buffers_of_read_streams_are_released() -> None:
     assert kept < 2 * _MIB
 
 
-def test_large_stream_is_divided_by_key_groups() -> None:
+def test_large_keyed_state_stream_is_divided_by_key_groups() -> None:
     data, offsets = _stream(_SIZES)
     found, _ = _read(data, offsets)
     (part,) = only(found).parts
@@ -175,7 +175,7 @@ def test_empty_key_groups_are_assigned_to_no_reader() -> None:
     ]
 
 
-def test_truncated_large_stream_is_refused() -> None:
+def test_truncated_large_keyed_state_stream_is_refused() -> None:
     data, offsets = _stream(_SIZES)
     for kept in (len(data) - 1, offsets[2] - 1):
         found, _ = _read(data[:kept], offsets, len(data))
@@ -206,7 +206,7 @@ def test_canonical_key_group_over_read_limit_is_read_in_blocks(
     assert max(files.reads) <= _MIB // 2
 
 
-def test_entry_over_size_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keyed_entry_over_size_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "_MAX_ENTRY_BYTES", 4000)
     monkeypatch.setattr(parts, "_BLOCK_BYTES", 1000)
     found, _ = _read(*_blobs(3, 5000))
@@ -224,7 +224,7 @@ def test_entry_over_size_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
         *((job, "native") for job in ("compressed", "kinds", "namespaces")),
     ],
 )
-def test_block_boundaries_do_not_change_entries(
+def test_block_boundaries_do_not_change_keyed_entries(
     job: str, form: str, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (path,) = (GOLDEN / "1.20" / job / form).iterdir()

@@ -46,7 +46,7 @@ def test_golden_checkpoint_contains_original_directory() -> None:
         ("/home/me/chk-7", "s3://bucket/j/chk-7", True),
     ],
 )
-def test_directory_is_recognized_under_several_names(
+def test_original_checkpoint_directory_is_recognized_under_several_names(
     directory: str, written: str, elsewhere: bool
 ) -> None:
     assert is_other_directory(directory, written) is elsewhere
@@ -62,7 +62,7 @@ def _warnings(chk: Path) -> str:
     return "\n".join(make_plan(extraction, extraction.sources, ClusterSnapshot(logs)).warnings)
 
 
-def test_copy_has_unknown_age(tmp_path: Path) -> None:
+def test_copied_checkpoint_has_unknown_age(tmp_path: Path) -> None:
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     copy = shutil.copytree(savepoint, tmp_path / savepoint.name, copy_function=shutil.copyfile)
     os.utime(copy / "_metadata", (1_790_000_000, 1_790_000_000))

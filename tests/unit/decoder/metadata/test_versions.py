@@ -38,14 +38,14 @@ _CHAIN_LENGTH = 8 + 8 + 4 + 4 + 16 + 4 + 4
 
 
 @pytest.mark.parametrize("version", [1, 7, -1])
-def test_unsupported_version_is_refused_with_its_number(version: int) -> None:
+def test_unsupported_metadata_version_is_refused_with_its_number(version: int) -> None:
     data = _V2[:4] + version.to_bytes(4, "big", signed=True) + _V2[8:]
     with pytest.raises(DecodeError, match=f"version {version} is not supported") as refused:
         parse_metadata(data, "_metadata")
     assert refused.value.kind is ErrorKind.UNSUPPORTED
 
 
-def test_version_2_is_read_and_unused_fields_are_skipped() -> None:
+def test_metadata_version_2_is_read_and_unused_fields_are_skipped() -> None:
     assert parse_metadata(_V2, "_metadata").operators[0].state_names == ("list",)
     # "Before Flink 1.3" the length of a chain: any number.
     other = bytearray(_V2)
@@ -61,7 +61,9 @@ def test_version_2_is_read_and_unused_fields_are_skipped() -> None:
         (_CHAIN_LENGTH + 20, 1, "Flink 1.1"),  # state of Checkpointed
     ],
 )
-def test_fields_impossible_in_version_2_are_refused(place: int, value: int, says: str) -> None:
+def test_fields_impossible_in_metadata_version_2_are_refused(
+    place: int, value: int, says: str
+) -> None:
     data = bytearray(_V2)
     data[place : place + 4] = value.to_bytes(4, "big", signed=True)
     with pytest.raises(DecodeError, match=says):

@@ -47,7 +47,7 @@ def _elements(stream: bytes, offsets: tuple[int, ...]) -> ByteArrays:
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_elements_of_every_size_are_read(compressed: bool) -> None:
+def test_operator_state_elements_of_every_size_are_read(compressed: bool) -> None:
     elements = [b"", b"x", bytes(range(256)) * 1000, b"y" * 65536]
     stream, offsets = _stream(elements, compressed)
     assert list(_elements(stream, offsets)) == elements
@@ -122,7 +122,7 @@ def test_skippable_chunk_is_skipped(kind: int) -> None:
 
 @pytest.mark.parametrize("kind", [0x02, 0x7F])
 def test_unknown_unskippable_chunk_is_refused(kind: int) -> None:
-    """Section 4.5 of framing_format.txt: reserved and not skippable."""
+    """Section 4.5 of framing_format.txt defines such chunks as reserved and not skippable."""
     stream, (place,) = _stream([b"abc"], True)
     element = stream[:place] + bytes([kind, 2, 0, 0]) + b"no" + stream[place:]
     with pytest.raises(DecodeError, match=f"unknown type of snappy chunk: {kind} ") as refused:

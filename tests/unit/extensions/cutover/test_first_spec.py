@@ -47,12 +47,12 @@ def test_generated_spec_is_valid_with_its_examples(tmp_path: Path) -> None:
     jsonschema.validate(yaml.safe_load(path.read_text()), dict(json_schema()))
 
 
-def test_init_prints_spec_without_a_file() -> None:
+def test_cut_over_init_without_file_prints_spec() -> None:
     printed = migrate("cut-over", "--init")
     assert (printed.code, printed.stdout) == (0, first_spec())
 
 
-def test_init_overwrites_no_file(tmp_path: Path) -> None:
+def test_cut_over_init_overwrites_no_file(tmp_path: Path) -> None:
     path = tmp_path / "orders.yaml"
     assert migrate("cut-over", "--init", path).code == 0
     written = path.read_text()
@@ -73,6 +73,8 @@ def test_init_overwrites_no_file(tmp_path: Path) -> None:
         ((), "run `migrate cut-over --init SPEC`"),
     ],
 )
-def test_options_that_contradict_init_are_refused(arguments: tuple[str, ...], message: str) -> None:
+def test_options_that_contradict_cut_over_init_are_refused(
+    arguments: tuple[str, ...], message: str
+) -> None:
     refused = migrate("cut-over", *arguments)
     assert refused.code == 2 and message in refused.stderr

@@ -627,7 +627,7 @@ def test_job_restored_from_original_of_copied_savepoint_counts_as_restart(
         assert isinstance(started_again, FlinkJob) == again
 
 
-def test_record_keeps_latest_attempt_of_each_step(tmp_path: Path) -> None:
+def test_cut_over_record_keeps_latest_attempt_of_each_step(tmp_path: Path) -> None:
     record = _context(tmp_path, None, savepoint=_golden("2.2/stop")).record
     record.begin_run("execute")
     record.add_step("check", "done", "well", 1.23456)

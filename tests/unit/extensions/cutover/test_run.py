@@ -151,7 +151,7 @@ def test_full_disk_after_step_is_not_reported_as_failure_of_step(
     assert not [note for note in notes if "record.json" in note]  # the error is already about it
 
 
-def test_refused_run_reports_no_record_that_it_has_not_written(
+def test_refused_cut_over_does_not_report_record_that_it_could_not_write(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression: The message was "only the record was written", but the record's disk was full."""
@@ -170,7 +170,7 @@ def test_refused_run_reports_no_record_that_it_has_not_written(
         (("--until", "write"), "every step up to write is done"),
     ],
 )
-def test_complete_run_with_unwritable_page_reports_result(
+def test_complete_cut_over_with_unwritable_page_reports_result(
     world: World, until: tuple[str, ...], result: str
 ) -> None:
     """Regression: The only message was "Is a directory", with the name of a temporary file."""
@@ -218,7 +218,7 @@ def _disk(folder: Path, *, full: bool) -> Iterator[None]:
 
 @pytest.mark.parametrize("mode", [(), ("--adopt",)])
 @pytest.mark.parametrize("full", [False, True])
-def test_dry_run_fails_as_real_run_if_record_cannot_be_written(
+def test_cut_over_dry_run_fails_if_record_cannot_be_written(
     world: World, tmp_path: Path, full: bool, mode: tuple[str, ...]
 ) -> None:
     """Regression: The dry run found no obstacle, but --execute could not write the record."""
@@ -266,7 +266,7 @@ def test_dry_run_fails_as_real_run_if_record_cannot_be_written(
         ),
     ],
 )
-def test_dry_run_stops_before_first_change(
+def test_cut_over_dry_run_stops_before_first_change(
     is_done: dict[str, str],
     told: Mapping[str, tuple[str, str]],
     ran: list[str],
@@ -283,7 +283,7 @@ def test_dry_run_stops_before_first_change(
     assert list(_told(cut)) == ["look", "write"]
 
 
-def test_rerun_executes_only_missing_steps(world: World, tmp_path: Path) -> None:
+def test_rerun_of_cut_over_executes_only_missing_steps(world: World, tmp_path: Path) -> None:
     asked: list[str] = []
     found = world.run(execute=True, confirm=asked.append)
     assert world.ran == ["look", "write", "check", "begin"]
@@ -312,7 +312,7 @@ def test_rerun_executes_only_missing_steps(world: World, tmp_path: Path) -> None
         ("begin", ["look", "write", "check", "begin"], "done"),
     ],
 )
-def test_until_option_limits_executed_steps(
+def test_until_option_limits_executed_steps_of_cut_over(
     until: str, ran: list[str], state: str, world: World
 ) -> None:
     asked: list[str] = []
@@ -336,8 +336,8 @@ def test_until_option_ends_with_next_command(world: World) -> None:
     assert "downtime: unknown, because this cut-over has not stopped the job" in done.stderr
 
 
-def test_dry_run_table_fits_narrow_terminal() -> None:
-    """Regression: the line below the headings was longer than the terminal is wide."""
+def test_cut_over_dry_run_table_fits_narrow_terminal() -> None:
+    """Regression: The line below the headings was longer than the terminal is wide."""
     steps = [
         StepResult("check", "ok", "orders runs on Flink 1.20.3, checkpoint 25: 5 of 5 would move"),
         StepResult("verify-again", "to do", "check the start offsets"),
@@ -361,7 +361,7 @@ def test_cut_over_record_contains_times_of_confirmation_question(world: World) -
     assert found.record.runs[1].question is None
 
 
-def test_refused_run_reports_written_record(world: World) -> None:
+def test_refused_cut_over_reports_written_record(world: World) -> None:
     """Regression: The run reported "nothing was written", but had written a record."""
     world.fails = {"look": Refused(["no"])}
     for mode, written in (((), "nothing"), (("--execute", "--yes"), "only the record {}")):
@@ -439,7 +439,7 @@ def _interrupt(_: str) -> None:
         ),
     ],
 )
-def test_interrupted_run_records_failed_step_and_prints_remedy(
+def test_interrupted_cut_over_records_failed_step_and_prints_remedy(
     fails: dict[str, BaseException],
     confirm: Callable[[str], None] | None,
     raised: type[BaseException],
@@ -518,7 +518,7 @@ _OF_A_KEY = "two clusters; if not, add move.one-cluster: true"
 
 
 @pytest.mark.parametrize("kind", [Refused, CutOverStopped])
-def test_halted_step_is_stored_in_record(kind: type[Exception], world: World) -> None:
+def test_halted_step_is_stored_in_cut_over_record(kind: type[Exception], world: World) -> None:
     def halt() -> Exception:
         told = (f"two clusters; if not, add {option('one_cluster', True)}", "move it")
         return Refused(told) if kind is Refused else CutOverStopped(*told)

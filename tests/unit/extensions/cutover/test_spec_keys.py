@@ -69,7 +69,7 @@ def test_message_names_cut_over_option_as_its_caller_writes_it(
         ]
 
 
-def test_each_key_exists_in_spec() -> None:
+def test_each_spec_key_used_in_messages_exists() -> None:
     schema = Spec.model_json_schema()
     missing = []
     for key in SPEC_KEYS.values():

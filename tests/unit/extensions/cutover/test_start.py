@@ -177,7 +177,9 @@ def _await_end(context: CutOverContext) -> None:
 
 
 @pytest.mark.parametrize("code", [0, 7])
-def test_first_batch_reports_exit_code_and_log_of_failed_command(tmp_path: Path, code: int) -> None:
+def test_first_batch_step_reports_exit_code_and_log_of_failed_command(
+    tmp_path: Path, code: int
+) -> None:
     committed = tmp_path / "query" / "commits"
     command = f"echo hello; exit {code}"
     if code == 0:  # it hands the query over, which commits a batch later
@@ -217,7 +219,7 @@ def test_exit_code_of_start_command_is_reported_while_its_query_runs(
 
 
 @pytest.mark.parametrize("step", ["the step", "the observation"])
-def test_first_batch_waits_for_partially_written_log_entry(
+def test_first_batch_step_waits_for_partially_written_log_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Regression: On a busy machine, an empty ``commits/0`` failed with "log version ''"."""
@@ -239,7 +241,7 @@ def test_first_batch_waits_for_partially_written_log_entry(
     assert reason_done(context, "first-batch") == "batch 0 is committed"
 
 
-def test_first_batch_fails_if_log_entry_stays_empty(tmp_path: Path) -> None:
+def test_first_batch_step_fails_if_log_entry_stays_empty(tmp_path: Path) -> None:
     commits = tmp_path / "query" / "commits"
     spec = _seeded(
         tmp_path, f"mkdir -p query/offsets {commits}; : >query/offsets/0; : >{commits}/0"
@@ -264,7 +266,7 @@ def test_first_batch_fails_if_log_entry_stays_empty(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_first_batch_timeout_explains_missing_batch(
+def test_timeout_of_first_batch_step_explains_missing_batch(
     tmp_path: Path, command: str, code: str
 ) -> None:
     """Regression: The message blamed missing records for a query of a different location."""
@@ -285,7 +287,7 @@ def test_first_batch_timeout_explains_missing_batch(
     assert (reason.code, reason.facts["limit"]) == (code, "50ms")
 
 
-def test_first_batch_without_start_command_claims_no_query_start(
+def test_first_batch_step_without_start_command_claims_no_query_start(
     tmp_path: Path,
 ) -> None:
     """Regression: The output had "the query was started …" before "no query has started"."""
@@ -301,7 +303,7 @@ def test_first_batch_without_start_command_claims_no_query_start(
     assert step.state == "the target was written, but this run has not seen a batch or commit"
 
 
-def test_concurrent_run_is_refused_by_record_lock(tmp_path: Path) -> None:
+def test_concurrent_cut_over_is_refused_by_record_lock(tmp_path: Path) -> None:
     with (
         locked(tmp_path / "record"),
         pytest.raises(Refused, match=rf"active \(process {os.getpid()} on "),

@@ -553,7 +553,7 @@ def test_rollback_works_without_readable_plan(seeded: Path) -> None:
     assert not (seeded.parent / "query").exists()
 
 
-def test_record_of_unsupported_version_is_refused(seeded: Path) -> None:
+def test_cut_over_record_of_unsupported_version_is_refused(seeded: Path) -> None:
     path = read_spec(seeded).folder / "record.json"
     for content, told in (
         (
@@ -569,7 +569,7 @@ def test_record_of_unsupported_version_is_refused(seeded: Path) -> None:
         assert told in refused.stderr
 
 
-def test_edited_record_is_refused(seeded: Path) -> None:
+def test_edited_cut_over_record_is_refused(seeded: Path) -> None:
     path = read_spec(seeded).folder / "record.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "query_id": "another"}))
     refused = migrate("cut-over", seeded, "--back")
@@ -832,7 +832,7 @@ def test_spec_values_are_recorded_when_primed_location_is_adopted(primed: Path) 
     assert open_context(primed).record.model.moved_with == read_spec(primed).deciding_values()
 
 
-def test_batches_without_record_are_refused(primed: Path) -> None:
+def test_location_with_batches_missing_from_record_is_refused(primed: Path) -> None:
     """Regression: Without `states`, a primed batch counted as the query's own batch.
 
     Therefore the start command was not run.

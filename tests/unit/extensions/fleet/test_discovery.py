@@ -112,14 +112,14 @@ def test_job_without_complete_checkpoint_is_reported_as_failure(tmp_path: Path) 
         f"team/../team/{JOB}/chk-9",
     ],
 )
-def test_root_may_be_a_checkpoint(estate: Path, root: str) -> None:
+def test_scan_root_may_be_a_checkpoint(estate: Path, root: str) -> None:
     for latest_only in (False, True):
         (candidate,) = found(f"{estate}/{root}", latest_only=latest_only)
         assert candidate.pointer == str(estate / "team" / JOB / "chk-9")
         assert not candidate.read_newest  # this one, whatever has become of the job
 
 
-def test_relative_root_becomes_absolute(estate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_scan_root_becomes_absolute(estate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(estate)
     assert found("team") == found(estate / "team") == found(f"file:{estate}/team")
 
@@ -150,25 +150,27 @@ def test_glob_with_latest_only_selects_newest_checkpoint_per_job(estate: Path) -
     assert names(candidates, estate) == [ALL[2], ALL[4]]
 
 
-def test_linked_roots_are_read_once(estate: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_linked_scan_roots_are_read_once(
+    estate: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Regression: `scan ROOT LINK-TO-ROOT` counted each job twice."""
     link = tmp_path_factory.mktemp("links") / "link"
     link.symlink_to(estate, target_is_directory=True)
     assert names(found(estate, link), estate) == names(found(estate), estate)
 
 
-def test_repeated_and_nested_roots_are_read_once(estate: Path) -> None:
+def test_repeated_and_nested_scan_roots_are_read_once(estate: Path) -> None:
     assert found(estate, estate / "team", estate / "*") == found(estate)
 
 
-def test_missing_roots_are_reported_as_failures(tmp_path: Path) -> None:
+def test_missing_scan_roots_are_reported_as_failures(tmp_path: Path) -> None:
     (tmp_path / "a file").touch()
     candidates = found(tmp_path / "missing", tmp_path / "*.none", tmp_path / "a file")
     assert failures(candidates) == ["not found"] * 3
     assert failures(found("ftp://host/flink")) == ["unsupported"]
 
 
-def test_unlistable_directory_does_not_hide_other_roots(estate: Path) -> None:
+def test_unlistable_directory_does_not_hide_other_scan_roots(estate: Path) -> None:
     loop = estate / "loop"
     loop.symlink_to(loop)
     candidates = found(loop, estate / "team")
@@ -177,7 +179,7 @@ def test_unlistable_directory_does_not_hide_other_roots(estate: Path) -> None:
     assert str(loop) in candidates[0].failure.message
 
 
-def test_links_under_root_are_not_followed(estate: Path) -> None:
+def test_links_under_scan_root_are_not_followed(estate: Path) -> None:
     (estate / "team" / "again").symlink_to(estate)
     (estate / "team" / JOB / "chk-12").symlink_to(estate / "team" / JOB / "chk-10")
     assert sorted(names(found(estate), estate)) == sorted(ALL)

@@ -64,19 +64,19 @@ def candidates(sizes: list[int]) -> list[Candidate]:
 MIB = 1024 * 1024
 
 
-def test_small_checkpoints_share_a_chunk() -> None:
+def test_small_checkpoints_of_scan_share_a_chunk() -> None:
     chunks = split_candidates(candidates([3000] * 10_000))
     assert len(chunks) == 40
     assert {len(chunk) for chunk in chunks} == {250}
 
 
-def test_large_checkpoint_gets_its_own_chunk() -> None:
+def test_large_checkpoint_of_scan_gets_its_own_chunk() -> None:
     chunks = split_candidates(candidates([3000] * 500 + [120 * MIB] + [3000] * 500))
     giants = [chunk for chunk in chunks if any((c.metadata_bytes or 0) > MIB for c in chunk)]
     assert [len(chunk) for chunk in giants] == [1]
 
 
-def test_chunks_are_balanced_and_complete() -> None:
+def test_scan_chunks_are_balanced_and_complete() -> None:
     chance = random.Random(7)
     given = candidates([chance.randrange(MIB) for _ in range(1000)])
     chunks = split_candidates(given, 8)
@@ -87,11 +87,11 @@ def test_chunks_are_balanced_and_complete() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "there"), [(None, 1), (1, 1), (2, 2), (100, 3)])
-def test_chunks_are_never_empty(wanted: int | None, there: int) -> None:
+def test_scan_chunks_are_never_empty(wanted: int | None, there: int) -> None:
     chunks = split_candidates(candidates([1, 2, 3]), wanted)
     assert len(chunks) == there
     assert all(chunks)
 
 
-def test_zero_candidates_yield_zero_chunks() -> None:
+def test_scan_without_checkpoints_has_no_chunks() -> None:
     assert split_candidates([], 4) == []

@@ -283,7 +283,7 @@ def test_oversized_in_flight_bytes_are_clamped_to_long(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("allowed", "error"), [("false", ErrorKind.EXTERNAL.value), ("true", None)]
 )
-def test_external_state_is_read_only_if_allowed(
+def test_scan_reads_external_state_only_if_allowed(
     tmp_path: Path, allowed: str, error: str | None
 ) -> None:
     outside = (tmp_path / "outside" / "state").as_uri()

@@ -55,7 +55,7 @@ _UNALIGNED = _job(
 _UNREADABLE = _job("/e/c/chk-2", error_kind="truncated", error="/e/c/chk-2: cut short")
 
 
-def test_newest_complete_checkpoint_represents_job() -> None:
+def test_scan_represents_job_by_its_newest_complete_checkpoint() -> None:
     def candidate(name: str, size: int | None = 1) -> Candidate:
         job = f"/e/{name.partition('/')[0]}" if "/" in name else None
         return Candidate(f"/e/{name}", job, size)

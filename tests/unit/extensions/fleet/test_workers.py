@@ -40,7 +40,7 @@ def square_and_process(number: int) -> tuple[int, int]:
     return number**2, os.getpid()
 
 
-def test_results_are_in_order_of_items_for_any_process() -> None:
+def test_worker_results_are_in_order_of_items() -> None:
     told: list[int] = []
     with WorkerPool(3) as some:
         made = some.map(square_and_process, range(200), told.append)
@@ -79,7 +79,7 @@ def killed_elsewhere(caller: int, folder: Path, times: int, number: int) -> int:
     return number
 
 
-def test_item_of_killed_process_is_done_by_second_process(tmp_path: Path) -> None:
+def test_item_of_killed_worker_is_done_by_second_worker(tmp_path: Path) -> None:
     function = partial(killed_elsewhere, os.getpid(), tmp_path, 3)
     with WorkerPool(2) as two:
         assert two.map(function, range(20)) == list(range(20))

@@ -108,7 +108,9 @@ def test_types_are_spark_types_with_windows_as_structs() -> None:
         ("2.2/windows/native", "evicted", "window-contents"),
     ],
 )
-def test_entries_are_json_lines(name: str, operator: str | None, state: str) -> None:
+def test_state_entries_are_printed_as_json_lines(
+    name: str, operator: str | None, state: str
+) -> None:
     chosen = ["--operator", operator] if operator else []
     done = migrate("state", _golden(name), *chosen, "--state", state)
     assert (done.code, done.stderr) == (0, "")
@@ -147,7 +149,7 @@ def test_csv_columns_match_fields_of_state() -> None:
     assert isinstance(json.loads(row["value"]), list)
 
 
-def test_table_is_limited_and_reports_more_entries(tmp_path: Path) -> None:
+def test_state_table_is_limited_and_reports_more_entries(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 60)
     done = migrate("state", chk, "--state", "total", "--format", "table")
     assert len(done.stdout.splitlines()) == 51
@@ -289,7 +291,7 @@ def test_changelog_state_is_refused() -> None:
 # -- as a stream ---------------------------------------------------------------------------------
 
 
-def test_limit_stops_reading_before_damage(tmp_path: Path) -> None:
+def test_limit_option_of_state_stops_reading_before_damage(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 500)
     state = chk / "totals"
     data = bytearray(state.read_bytes())

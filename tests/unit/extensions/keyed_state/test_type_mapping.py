@@ -43,7 +43,7 @@ def _avro(schema: avro_types.AvroType) -> types.Avro:
     return types.Avro("shop.Order", schema)
 
 
-def test_every_kind_of_value_has_column() -> None:
+def test_every_kind_of_value_has_spark_column_type() -> None:
     """Arrow also has a type for each kind. The test writes a null value."""
     every: list[types.Type] = [
         *map(Scalar, Kind),

@@ -51,7 +51,7 @@ def test_unknown_or_conflicting_state_options_are_refused(
 
 
 @pytest.mark.parametrize("most", [1, 3_000, 40_000, 1_000_000])
-def test_chunks_contain_each_row_once(
+def test_chunks_of_state_contain_each_row_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(views, "_CHUNK_BYTES", most)
@@ -96,14 +96,14 @@ def test_state_list_is_single_chunk() -> None:
     assert [row["state"] for row in rows] == [state.state for state in table.states] != []
 
 
-def test_serialized_chunk_does_not_contain_read_data(tmp_path: Path) -> None:
+def test_serialized_chunk_of_state_does_not_contain_read_data(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 500)
     (chunk,) = open_table(str(chk), StateOptions(state="total")).split()
     assert sum(batch.num_rows for batch in read_chunk(chunk)) == 500
     assert len(pickle.dumps(chunk)) < (chk / "totals").stat().st_size // 8
 
 
-def test_serialized_chunk_does_not_contain_prefetched_data(tmp_path: Path) -> None:
+def test_serialized_chunk_of_state_does_not_contain_prefetched_data(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 20_000)
     assert (chk / "totals").stat().st_size > streams._MAX_WHOLE_BYTES
     (chunk,) = open_table(str(chk), StateOptions(state="total")).split()

@@ -150,7 +150,7 @@ def _fields(*names: str) -> list[Field]:
         ([], [], []),
     ],
 )
-def test_each_field_is_matched_with_its_own_value(
+def test_prime_matches_each_field_with_its_own_value(
     told: list[AggregateValue], fields: list[Field], places: list[int]
 ) -> None:
     assert match_values(told, fields) == places
@@ -175,7 +175,7 @@ def test_sum_and_extreme_of_column_require_count(kind: str) -> None:
         ([_COUNT, _OF_A, _OF_A, _SUM], [[0, 1, 2, 3], [1, 0, 2, 3], [1, 2, 0, 3]]),
     ],
 )
-def test_count_of_records_is_tried_at_each_place_among_column_counts(
+def test_prime_tries_record_count_at_each_place_among_column_counts(
     values: list[AggregateValue], orders: list[list[int]]
 ) -> None:
     assert [list(order) for order in value_orders(values)] == orders
@@ -193,7 +193,7 @@ def test_count_of_records_is_tried_at_each_place_among_column_counts(
         ([_COUNT, _SUM, *_AVERAGE], _fields("sum", "count", "sum", "count")),
     ],
 )
-def test_values_and_fields_without_unique_match_are_refused(
+def test_prime_refuses_values_and_fields_without_unique_match(
     told: list[AggregateValue], fields: list[Field]
 ) -> None:
     with pytest.raises(Refused) as refused:
@@ -278,7 +278,7 @@ def test_watermark_without_pending_window_has_warning() -> None:
         ),
     ],
 )
-def test_positions_must_match_savepoint_of_rows(
+def test_prime_requires_positions_of_same_savepoint_as_rows(
     starts: list[dict[tuple[str, int], int]], problems: list[tuple[Any, ...]]
 ) -> None:
     """In the savepoint, events-0 is at 350 and events-1 is at 365."""
@@ -331,7 +331,7 @@ def _java_utf(text: str) -> bytes:
     return len(text).to_bytes(2, "big") + text.encode()
 
 
-def test_join_with_single_store_is_refused() -> None:
+def test_prime_refuses_join_with_single_state_store() -> None:
     """A join in state format 3 (Spark 4.1) has one store, with the same operator name."""
     with pytest.raises(Refused) as refused:
         only_operator(["symmetricHashJoin"])

@@ -59,7 +59,7 @@ def _log(rows: str) -> str:
 ORDERS, PAYMENTS = {("orders", 0): 5, ("orders", 1): 0}, {("payments", 0): 12}
 
 
-def test_kafka_sources_replace_file_sources(checkpoint: Path) -> None:
+def test_prime_replaces_file_sources_in_logs_with_kafka_sources(checkpoint: Path) -> None:
     pinned = replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], 1_700_000_000_000)
     assert committed_positions("it", checkpoint).starts == {**ORDERS, **PAYMENTS}
     assert kafka_seeds(str(checkpoint), Files()) == {"0": ORDERS, "1": PAYMENTS}
@@ -75,12 +75,12 @@ def test_kafka_sources_replace_file_sources(checkpoint: Path) -> None:
     }
 
 
-def test_without_watermark_next_batch_watermark_is_zero(checkpoint: Path) -> None:
+def test_primed_log_without_watermark_has_next_batch_watermark_zero(checkpoint: Path) -> None:
     replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)
     assert (checkpoint / "commits/0").read_text() == 'v1\n{"nextBatchWatermarkMs":0}'
 
 
-def test_file_source_logs_show_directory_of_rows(checkpoint: Path) -> None:
+def test_logs_of_file_source_show_directory_of_rows(checkpoint: Path) -> None:
     assert source_names(checkpoint) == ["0", "1"]
     assert [source_directory(checkpoint, source) for source in "012"] == ["1", "0", None]
     (checkpoint / "sources/1/0").write_text("v1\n{}")
@@ -102,7 +102,7 @@ def test_unknown_log_version_is_reported_and_location_unchanged(checkpoint: Path
     assert {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()} == before
 
 
-def test_logs_of_version_2_stay_version_2(checkpoint: Path) -> None:
+def test_primed_logs_of_version_2_stay_version_2(checkpoint: Path) -> None:
     """Spark 4.2 writes the source name before its offset, and the IDs of the state files."""
     entry = checkpoint / "offsets/0"
     _, metadata, *sources = entry.read_text().split("\n")
@@ -136,7 +136,9 @@ def test_named_sources_keep_their_names(checkpoint: Path) -> None:
     ]
 
 
-def test_copy_for_reading_has_single_source(checkpoint: Path, tmp_path: Path) -> None:
+def test_copy_of_primed_location_for_reading_has_single_source(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     (checkpoint / "state").mkdir()
     (checkpoint / "state" / "1.delta").write_text("state")
     (tmp_path / "0.json").touch()
@@ -190,7 +192,7 @@ def test_primed_location_with_unexpected_number_of_batches_is_refused(
     assert refused.value.facts[0]["log"] == log
 
 
-def test_kafka_sources_replace_file_sources_of_two_batches(checkpoint: Path) -> None:
+def test_prime_replaces_file_sources_of_two_batches_with_kafka_sources(checkpoint: Path) -> None:
     """The first batch is empty, so the second batch has a watermark to detect late records."""
     write_watermark(checkpoint, 0, 50)
     assert (checkpoint / "commits/0").read_text() == 'v1\n{"nextBatchWatermarkMs":50}'
@@ -216,7 +218,7 @@ def test_primed_location_is_refused_if_a_source_has_no_positions(checkpoint: Pat
 
 
 @pytest.mark.parametrize("metadata", ["{", "[]"])
-def test_damaged_metadata_is_refused(checkpoint: Path, metadata: str) -> None:
+def test_primed_location_with_damaged_metadata_is_refused(checkpoint: Path, metadata: str) -> None:
     (checkpoint / "commits/0").write_text(f"v1\n{metadata}")
     with pytest.raises(InputError) as damaged:
         replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)

@@ -36,18 +36,18 @@ def _pair(earlier: Path, later: Path) -> CheckpointPair:
     return read_pair(earlier, later, Choice())
 
 
-def test_range_of_partition_is_between_its_two_positions(tmp_path: Path) -> None:
+def test_rehearsal_range_of_partition_is_between_its_two_positions(tmp_path: Path) -> None:
     pair = _pair(_write(tmp_path / "a", 7, 10, 20, 5), _write(tmp_path / "b", 9, 15, 20, 6))
     assert pair.ranges == {("orders", 0): Range(10, 15), ("orders", 2): Range(5, 6)}
     assert pair.warnings == ()
 
 
-def test_new_partition_of_later_checkpoint_starts_at_earliest(tmp_path: Path) -> None:
+def test_rehearsal_reads_partition_of_later_checkpoint_from_earliest(tmp_path: Path) -> None:
     pair = _pair(_write(tmp_path / "a", 7, 10), _write(tmp_path / "b", 9, 15, 3))
     assert pair.ranges["orders", 1] == Range(Marker.EARLIEST, 3)
 
 
-def test_new_partition_with_undetermined_start_is_refused(tmp_path: Path) -> None:
+def test_rehearsal_refuses_new_partition_with_undetermined_start(tmp_path: Path) -> None:
     earlier = _write(tmp_path / "a", 7, 10, discovered=False)
     with pytest.raises(Refused) as refused:
         _pair(earlier, _write(tmp_path / "b", 9, 15, 3))
@@ -92,7 +92,7 @@ def test_unread_partition_starts_only_at_earliest_marker(tmp_path: Path) -> None
         ),
     ],
 )
-def test_unsuitable_pair_of_checkpoints_is_refused(
+def test_rehearsal_refuses_unsuitable_pair_of_checkpoints(
     tmp_path: Path,
     earlier: tuple[int, ...],
     later: tuple[int, ...],
@@ -105,7 +105,7 @@ def test_unsuitable_pair_of_checkpoints_is_refused(
     assert refused.value.facts[0].items() >= facts.items()
 
 
-def test_checkpoints_of_different_jobs_are_refused(tmp_path: Path) -> None:
+def test_rehearsal_refuses_checkpoints_of_different_jobs(tmp_path: Path) -> None:
     other = Operator(bytes(16), 1, 128)
     with pytest.raises(Refused) as refused:
         _pair(_write(tmp_path / "a", 7, 1), _write(tmp_path / "b", 9, 2, more=other))
@@ -114,7 +114,7 @@ def test_checkpoints_of_different_jobs_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("side", ["earlier", "later"])
-def test_in_flight_records_are_refused(tmp_path: Path, side: str) -> None:
+def test_rehearsal_refuses_in_flight_records(tmp_path: Path, side: str) -> None:
     mores = [in_flight_operator(100) if side == end else EMPTY for end in ("earlier", "later")]
     with pytest.raises(Refused) as refused:
         _pair(
@@ -124,7 +124,7 @@ def test_in_flight_records_are_refused(tmp_path: Path, side: str) -> None:
     assert "100 bytes" in refused.value.facts[0]["finding"]
 
 
-def test_two_runs_of_job_trigger_warning(tmp_path: Path) -> None:
+def test_rehearsal_warns_of_checkpoints_from_two_runs_of_job(tmp_path: Path) -> None:
     """A restored run has a different ID, and nothing shows the restored checkpoint."""
     runs = [tmp_path / (digit * 32) for digit in "ab"]
     pair = _pair(_write(runs[0] / "chk-7", 7, 1), _write(runs[1] / "chk-9", 9, 2))
@@ -133,7 +133,7 @@ def test_two_runs_of_job_trigger_warning(tmp_path: Path) -> None:
     assert _pair(runs[0] / "chk-7", savepoint).warnings == ()
 
 
-def test_each_stream_reads_its_assigned_partitions(tmp_path: Path) -> None:
+def test_each_stream_of_rehearsal_reads_its_assigned_partitions(tmp_path: Path) -> None:
     def write(name: str, number: int, *starts: int) -> Path:
         topics = ("orders", "orders", "clicks")
         kafka = [KafkaSplit(t, p, s) for t, p, s in zip(topics, (0, 1, 0), starts, strict=True)]

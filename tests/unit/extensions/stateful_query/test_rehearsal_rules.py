@@ -117,13 +117,15 @@ def _coverage(compared: int, *numbers: int | None, least: float = 0.5) -> Covera
         (_coverage(99, least=1), True),
     ],
 )
-def test_low_coverage_is_not_reported_as_correct(coverage: Coverage, is_right: bool | None) -> None:
+def test_rehearsal_with_low_coverage_is_not_reported_as_correct(
+    coverage: Coverage, is_right: bool | None
+) -> None:
     assert verdict([True, True], coverage, []) is is_right
     assert verdict([True, False], coverage, []) is False
     assert verdict([True], coverage, ["the expiry of keys"]) is None
 
 
-def test_coverage_is_printed_with_each_reason() -> None:
+def test_rehearsal_coverage_is_printed_with_each_reason() -> None:
     first, *reasons = _coverage(2, 2060, None).lines()
     assert first == (
         "compared: 2 of 2062 keys (0.1%), less than min_compared (50.0%); the rehearsal has "
@@ -327,7 +329,7 @@ def test_late_records_message_suggests_sufficient_delay() -> None:
 # -- patterns ------------------------------------------------------------------------------------
 
 
-def test_keys_are_grouped_by_difference() -> None:
+def test_wrong_keys_are_grouped_by_difference() -> None:
     groups: list[tuple[dict[str, object], int]]
     groups = [({"count": 1, "sum": -17}, 12), ({"count": -42, "sum": None}, 1)]
     assert describe_differences(groups) == ("count +1, sum -17 in 12 keys; count -42 in 1 key")

@@ -400,7 +400,7 @@ _HEAD_GONE = b"\0" + WRAPPED[0][1:]  # no object's stream
     ],
 )
 @pytest.mark.parametrize("others", [(), (_DOFN,)], ids=["alone", "in a pipeline"])
-def test_undecodable_kafka_wrapper_blocks_move(
+def test_undecodable_beam_wrapper_of_kafka_source_blocks_move(
     tmp_path: Path, elements: list[bytes], others: tuple[Operator, ...]
 ) -> None:
     extraction = _extract(tmp_path, _wrapped(*elements), *others)
@@ -408,14 +408,14 @@ def test_undecodable_kafka_wrapper_blocks_move(
     assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
 
 
-def test_missing_wrapper_state_file_fails_only_for_beam_pipeline(tmp_path: Path) -> None:
+def test_missing_file_of_wrapper_state_fails_only_for_beam_pipeline(tmp_path: Path) -> None:
     held = _wrapped(WRAPPED[0], file=True)
     with pytest.raises(DecodeError, match="missing"):
         _extract(tmp_path, held, _DOFN)
     assert _extract(tmp_path, held).sources == ()  # a function's of a user's
 
 
-def test_wrapper_state_file_of_pipeline_has_no_size_limit(
+def test_wrapper_state_file_of_beam_pipeline_has_no_size_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = _wrapped(WRAPPED[0], file=True)
@@ -425,7 +425,9 @@ def test_wrapper_state_file_of_pipeline_has_no_size_limit(
 
 
 @pytest.mark.parametrize("sized", [True, False])
-def test_user_state_under_wrapper_name_is_not_a_source(tmp_path: Path, sized: bool) -> None:
+def test_user_state_under_name_of_beam_wrapper_state_is_not_a_source(
+    tmp_path: Path, sized: bool
+) -> None:
     for held in ([], [b"x"], [b"\xac\xed\0\5sr" + utf("a.b.Counter")]):
         function = operator_with_states({"_default_": held}, sized=sized)
         for others in ((), (_DOFN,)):

@@ -321,7 +321,7 @@ def test_positions_of_retained_cluster_are_extracted_and_reported(tmp_path: Path
     assert [p.next_offset for p in chosen[0].positions] == [40]
 
 
-def test_retained_split_alone_reports_removed_cluster(tmp_path: Path) -> None:
+def test_split_of_removed_cluster_is_reported_as_retained_cluster(tmp_path: Path) -> None:
     element = encode_dynamic_reader_element("west", KafkaSplit("old", 0, 50), 2, 1_800_000_000_000)
     state = encode_dynamic_enumerator(3, {}, 3, {})
     operator = operator_with_elements({0: [element]}, encode_coordinator(1, 3, state))

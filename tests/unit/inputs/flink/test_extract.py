@@ -70,7 +70,7 @@ def test_reader_offset_is_next_offset_to_read(tmp_path: Path) -> None:
         (MIGRATED, PositionState.UNRESOLVED, None),
     ],
 )
-def test_markers_remain_until_first_record_of_split(
+def test_offset_marker_of_split_remains_until_its_first_record(
     tmp_path: Path, stored: int, state: PositionState, start: Marker | None
 ) -> None:
     position = _only_position(tmp_path, SourceState({0: [KafkaSplit("orders", 0, stored)]}))

@@ -287,7 +287,7 @@ def test_pending_sink_output_is_reported(
         ),
     ],
 )
-def test_sink_without_pending_output_is_a_note(sink: Sink, told: str) -> None:
+def test_sink_without_pending_output_yields_only_note(sink: Sink, told: str) -> None:
     _agree(_about(_operator(_WRITER), None, sink), [(Code.SINK_STATE, _NOTE, told)])
 
 

@@ -350,7 +350,7 @@ def test_newest_checkpoint_number_includes_savepoints(
 def test_history_server_is_refused_as_jobmanager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Regression: The result was "ok", although a HistoryServer lists no running jobs.
 
-    The field is from DashboardConfiguration of Flink 1.20.3 and 2.3.0.
+    A HistoryServer is recognized by a field of DashboardConfiguration (Flink 1.20.3 and 2.3.0).
     """
     answers = {
         "/config": '{"flink-version": "2.2.0", "features": {"web-history": true}}',
@@ -684,7 +684,7 @@ def test_refusal_states_whether_running_job_wrote_checkpoint(job_id: str, is_sam
         ((4, 5), None),
     ],
 )
-def test_group_is_evidence_only_with_commits_at_positions(
+def test_group_is_evidence_only_if_its_commits_equal_checkpoint_positions(
     tmp_path: Path, commits: tuple[int | None, ...], group: str | None
 ) -> None:
     chk = write_source(tmp_path / _JOB / "chk-7", {0: splits("t", [3, 5])})

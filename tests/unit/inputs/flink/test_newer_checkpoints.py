@@ -55,7 +55,9 @@ def _findings(chk: Path) -> dict[str, tuple[Severity, str]]:
 _RENUMBERED = {119: 10 * _DAY + 2, 120: 10 * _DAY, 3: 22, 4: 12, 5: 2}
 
 
-def test_directory_whose_highest_number_is_not_newest_is_refused(tmp_path: Path) -> None:
+def test_job_directory_is_refused_if_highest_checkpoint_number_is_not_newest(
+    tmp_path: Path,
+) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     refused = migrate("to-spark", job)
     assert (refused.code, refused.stdout) == (4, "")
@@ -120,7 +122,7 @@ def test_latest_run_of_renumbered_job_is_determined_by_times(
         {7: 30, 9: 30, 12: 30},
     ],
 )
-def test_directory_copied_without_times_moves_by_numbers(
+def test_job_directory_copied_without_times_moves_highest_checkpoint_number(
     tmp_path: Path, ages: dict[int, float]
 ) -> None:
     job = _job(tmp_path / "job", ages)

@@ -48,12 +48,12 @@ def _problem(path: Path | str) -> str:
         ),
     ],
 )
-def test_file_of_different_kind_is_recognized(name: str, problem: str) -> None:
+def test_file_in_place_of_checkpoint_is_recognized_by_its_kind(name: str, problem: str) -> None:
     """Regression: The message was only "its magic number is missing"."""
     assert f"{_NO_MAGIC}{problem}" in _problem(_FIELD / name)
 
 
-def test_archives_are_recognized(tmp_path: Path) -> None:
+def test_archive_in_place_of_checkpoint_is_recognized(tmp_path: Path) -> None:
     content = (_FIELD / "only-metadata" / "_metadata").read_bytes()
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:

@@ -91,7 +91,7 @@ def test_open_file_of_file_sink_is_reported_with_path(tmp_path: Path, kind: str)
     assert ".inprogress" in migrate("to-spark", path).stderr
 
 
-def test_file_sink_without_open_file_is_note(tmp_path: Path) -> None:
+def test_file_sink_without_open_file_yields_only_note(tmp_path: Path) -> None:
     element = encode_file_writer_element("a", "s3://lake/orders/a", None)
     path = _write(tmp_path, _operator(**{WRITER_STATE: [element]}))
     assert {code: found.severity for code, found in _of_the_other(path).items()} == {
@@ -102,7 +102,7 @@ def test_file_sink_without_open_file_is_note(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "cut in the path", "left over", "magic", "version"])
 def test_damaged_file_sink_state_is_treated_as_unknown_sink(tmp_path: Path, damage: str) -> None:
-    """Writers of Delta have the same magic number."""
+    """Writers of Delta have the same magic number, so the sink may not be a FileSink."""
     element = encode_file_writer_element("a", "s3://lake/orders/a", b"resume")
     version, body = element[:4], element[8:]
     version, body = {

@@ -81,7 +81,7 @@ def test_pending_files_are_read() -> None:
 
 
 @pytest.mark.parametrize("flink", _FLINKS[1:])
-def test_committed_and_failed_requests_are_not_pending(flink: str) -> None:
+def test_committed_and_failed_commit_requests_of_sink_are_not_pending(flink: str) -> None:
     done = [Committable("a-0-1", state=COMMITTED_REQUEST), Committable("a-0-2", state=FAILED)]
     element = encode_committer_element(flink, {5: {0: [*done, Committable("a-0-3")]}})
     assert read_committer_state(element, "c") == (PendingTransaction("a-0-3", 4000, 0),)
@@ -140,14 +140,14 @@ def test_pending_transactions_are_reported_with_count_and_prefix(tmp_path: Path)
     assert "prefix 'pay'" in finding.message
 
 
-def test_committer_without_pending_transactions_is_note(tmp_path: Path) -> None:
+def test_committer_without_pending_transactions_yields_only_note(tmp_path: Path) -> None:
     states = {COMMITTER_STATE: [encode_committer_element("2.2", {})]}
     findings = _findings(tmp_path, states)
     assert findings.keys() == {"sink-state"}
     assert findings["sink-state"].severity is Severity.NOTE
 
 
-def test_writer_without_transactions_is_note(tmp_path: Path) -> None:
+def test_sink_writer_without_transactions_yields_only_note(tmp_path: Path) -> None:
     """Up to connector 3.4, sinks with at-least-once delivery have such a writer."""
     findings = _findings(tmp_path, {WRITER_STATE: [encode_writer_element("kafka-sink", 1, {})]})
     assert findings.keys() == {"sink-state"}
@@ -220,7 +220,7 @@ def test_pending_files_of_sink_are_counted(tmp_path: Path) -> None:
     )
 
 
-def test_mixed_transactions_and_files_are_unreadable(tmp_path: Path) -> None:
+def test_sink_state_that_mixes_transactions_and_files_is_unreadable(tmp_path: Path) -> None:
     elements = [encode_committer_element("2.2", _TWO), encode_committer_element("2.2", _FILES)]
     findings = _findings(tmp_path, {COMMITTER_STATE: elements})
     assert "its state cannot be read" in findings["pending-transactions"].message

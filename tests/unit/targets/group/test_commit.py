@@ -64,7 +64,7 @@ def _group(
 # -- what is committed, and what is refused ------------------------------------------------------
 
 
-def test_equal_offset_is_not_written() -> None:
+def test_commit_does_not_rewrite_equal_offset() -> None:
     theirs = _at(a0=5, a1=7, b0=9)
     change = pending_commit(_at(a0=5, a1=8), _group(theirs), _group(theirs))
     assert change.offsets == _at(a1=8)

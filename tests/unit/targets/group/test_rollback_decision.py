@@ -133,7 +133,7 @@ def test_rollback_of_unchanged_group_has_no_warnings() -> None:
     assert (found.refusals, found.unless_forced, found.warnings) == ((), (), ())
 
 
-def test_active_group_and_different_cluster_are_refused() -> None:
+def test_rollback_refuses_active_group_and_different_cluster() -> None:
     file = _file(_at(a0=1), _at(a0=5))
     group = _group(_at(a0=5), Member("app", "host"))
     found = _restoration(file, group)
@@ -145,7 +145,7 @@ def test_active_group_and_different_cluster_are_refused() -> None:
     assert refused.value.codes == ["rollback-for-other-cluster"]
 
 
-def test_group_with_newer_commits_requires_force() -> None:
+def test_rollback_decision_for_newer_commits_requires_force() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     found = _restoration(file, _group(_at(a0=5, a1=9)))
     assert found.progress is ChangeProgress.MOVED_ON
@@ -199,7 +199,7 @@ def test_refusal_for_own_later_change_names_newer_rollback_file() -> None:
         ((0, 100), {}, None, ""),  # brokers that give no ids tell of none
     ],
 )
-def test_offset_outside_current_log_requires_force(
+def test_rollback_decision_for_offset_outside_log_requires_force(
     log: tuple[int, int] | None, ids: dict[str, str], doubt: Doubt | None, code: str
 ) -> None:
     cluster = _cluster({A1: (0, 100), **({A0: log} if log is not None else {})}, ids)
@@ -214,7 +214,7 @@ def test_offset_outside_current_log_requires_force(
     assert (refusal.code, refusal.facts["partition"], refusal.facts["offset"]) == (code, "a-0", 10)
 
 
-def test_topics_without_id_in_file_are_not_compared() -> None:
+def test_rollback_does_not_compare_topics_without_id_in_file() -> None:
     file = _file(_at(a0=10), _at(a0=20), ids={})
     assert _restoration(file, _group(_at(a0=20))).unless_forced == ()
 
@@ -228,7 +228,7 @@ def test_offset_to_remove_is_never_doubtful() -> None:
 # -- what is warned of ---------------------------------------------------------------------------
 
 
-def test_restored_lost_offsets_trigger_warning() -> None:
+def test_rollback_warns_of_restoring_offsets_that_group_has_lost() -> None:
     file = _file(_at(a0=1, b0=2, c0=3), _at(a0=5, b0=2, c0=3))
     found = _restoration(file, _group(NOTHING))
     assert _changes(found) == {A0: (None, 1), B0: (None, 2), C0: (None, 3)}
@@ -244,13 +244,13 @@ def test_restored_lost_offsets_trigger_warning() -> None:
 # -- how it is done ------------------------------------------------------------------------------
 
 
-def test_unchanged_preview_is_written() -> None:
+def test_rollback_writes_offsets_of_unchanged_preview() -> None:
     found = _restoration(_file(_at(a0=1), _at(a0=5)), _group(_at(a0=5, b0=2)))
     assert rollback_refusals(found, found, force=False) == ()
     assert offsets_to_write(found) == (_at(a0=1, b0=2), {A0})
 
 
-def test_group_changed_after_preview_is_refused_even_with_force() -> None:
+def test_rollback_refuses_group_changed_after_preview_even_with_force() -> None:
     file = _file(_at(a0=1), _at(a0=5))
     seen, found = (_restoration(file, _group(_at(a0=5, b0=b))) for b in (2, 3))
     for force in (False, True):
@@ -258,7 +258,7 @@ def test_group_changed_after_preview_is_refused_even_with_force() -> None:
         assert "the first is b-0: from 2 to 3" in refusal
 
 
-def test_force_overrides_doubts_but_no_refusals() -> None:
+def test_force_option_of_rollback_overrides_doubts_but_no_refusals() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     moved_on = _restoration(file, _group(_at(a0=9, a1=5)))
     assert rollback_refusals(moved_on, moved_on, force=False) == moved_on.unless_forced
@@ -267,7 +267,7 @@ def test_force_overrides_doubts_but_no_refusals() -> None:
     assert rollback_refusals(member, member, force=True) == member.refusals != ()
 
 
-def test_offsets_of_deleted_partitions_are_not_written() -> None:
+def test_rollback_writes_no_offsets_of_deleted_partitions() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     found = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({A0: (0, 100)}))
     assert rollback_refusals(found, found, force=True) == ()
@@ -284,7 +284,7 @@ def test_rollback_writes_only_changed_partitions() -> None:
     assert offsets_to_write(found) == (_at(b0=2, c0=3), {A0})
 
 
-def test_target_contains_metadata_and_leader_epochs() -> None:
+def test_rollback_target_contains_metadata_and_leader_epochs() -> None:
     """The rollback restores metadata and leader epochs unchanged."""
     theirs = {A0: Committed(1, "theirs", 7)}
     found = _restoration(_file(theirs, _at(a0=1)), _group(_at(a0=1)))

@@ -146,7 +146,7 @@ def test_duplicate_partition_in_rollback_file_is_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b"null"])
-def test_file_without_json_object_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_rollback_file_without_json_object_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "r.json").write_bytes(content)
     with pytest.raises(InputError):
         rollback_file.read(tmp_path / "r.json")
@@ -161,7 +161,7 @@ def test_missing_rollback_file_is_reported_with_remedy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("group", ["orders", "../../etc/passwd", "a b\nc", "ü" * 300, "."])
-def test_default_path_stays_in_directory(tmp_path: Path, group: str) -> None:
+def test_default_rollback_file_path_stays_in_directory(tmp_path: Path, group: str) -> None:
     path = rollback_file.default_path(group, tmp_path)
     assert path.parent == tmp_path
     assert re.fullmatch(r"rollback-[A-Za-z0-9._-]{1,100}-\d{8}T\d{6}\.\d{6}Z\.json", path.name)
@@ -200,7 +200,7 @@ def test_undone_commit_is_reported_as_possibly_undone() -> None:
     assert taken_back.value == "an earlier run changed nothing, or was rolled back"
 
 
-def test_metadata_is_part_of_offset() -> None:
+def test_different_metadata_counts_as_changed_offset() -> None:
     file = _file(_at(a0=5), {A0: Committed(5, "ours")})
     assert file.changed_partitions == {A0}
     assert rollback_file.change_progress(file, _view(_at(a0=5))) is ChangeProgress.UNCHANGED
@@ -210,7 +210,7 @@ def _newest_change(folders: list[Path], cluster_id: str, now: GroupView) -> Logg
     return rollback_file.newest_of(rollback_file.history(folders, cluster_id, now.name), now)
 
 
-def test_newest_change_of_group_is_found(tmp_path: Path) -> None:
+def test_newest_rollback_file_of_group_is_found(tmp_path: Path) -> None:
     older, newer = _file(NOTHING, _at(a0=5)), _file(_at(a0=5), _at(a0=6))
     # By when they were made, not by their names.
     write_file(newer, tmp_path / "a.json")
@@ -267,7 +267,7 @@ def test_rollback_file_without_checksum_is_not_applied(tmp_path: Path) -> None:
     assert "has no checksum, so it may have been edited" in refused.stderr
 
 
-def test_newest_change_is_found_in_all_directories(tmp_path: Path) -> None:
+def test_newest_rollback_file_is_found_in_all_directories(tmp_path: Path) -> None:
     older, newer = _file(NOTHING, _at(a0=5)), _file(_at(a0=5), _at(a0=6))
     for name, file in (("older", older), ("newer", newer)):
         (tmp_path / name).mkdir()
@@ -279,7 +279,7 @@ def test_newest_change_is_found_in_all_directories(tmp_path: Path) -> None:
         assert run.path == tmp_path / "newer/r.json"
 
 
-def test_changes_of_different_groups_and_clusters_are_ignored(tmp_path: Path) -> None:
+def test_rollback_files_of_different_groups_and_clusters_are_ignored(tmp_path: Path) -> None:
     write_file(_file(NOTHING, _at(a0=5)), tmp_path / "a.json")
     now = _at(a0=5)
     assert _newest_change([tmp_path], "cluster", _view(now)) is not None
