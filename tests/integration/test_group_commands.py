@@ -147,7 +147,7 @@ def test_empty_group_name_is_usage_error(broker: Broker, chk: Path) -> None:
 def test_missing_group_is_reported_in_dry_run_and_saved_plan(
     broker: Broker, group: str, chk: Path, tmp_path: Path
 ) -> None:
-    """Regression: `show` of the plan, read by a reviewer, lacked this warning."""
+    """Regression: ``migrate show`` of the saved plan lacked this warning, so no reviewer saw it."""
     command = ("commit-group", "--group", group, "-b", broker.bootstrap_servers)
     plan = tmp_path / "plan.json"
     warning = f"warning: group {group!r} does not exist and will be created"

@@ -115,7 +115,7 @@ def test_prime_confirms_averages_decimals_minima_and_maxima(
 def test_average_of_decimals_is_confirmed(
     session: SparkSession, primed: Any, tmp_path: Path
 ) -> None:
-    """Regression: Spark stores 1001.0 for 10.01. The state was primed, but then not verified."""
+    """Regression: Spark stores 1001.0 for 10.01, so the primed state was then not verified."""
     state = session.sql("SELECT 1L key, CAST(10.01 AS DECIMAL(38,2)) total, 3L n")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, averages={"price": ("total", "n")})
     assert primed(by_user("avg(price)"), rows).right == 1

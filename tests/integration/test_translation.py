@@ -106,7 +106,7 @@ def test_consumer_group_resumes_in_new_cluster_without_loss(
 def test_flink_job_resumes_in_new_cluster_without_loss(
     clusters: TwoClusters, tmp_path: Path
 ) -> None:
-    """The job restores all state in the savepoint; ``run_count_job`` rejects non-restored state."""
+    """The job restores all state in the savepoint. ``run_count_job`` rejects non-restored state."""
     old, savepoint = clusters.job.snapshot, tmp_path / "translated"
     options = clusters.options(*READ_BY_FLINK)
     written = migrate("to-flink", old, "--from", old, "--out", savepoint, *options)

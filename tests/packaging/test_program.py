@@ -138,7 +138,8 @@ def test_program_inspects_checkpoint_like_installed_command(machine: Machine) ->
 def test_program_scans_many_checkpoints_in_worker_processes(machine: Machine) -> None:
     """From 100 checkpoints on, ``scan`` starts worker processes.
 
-    A usual Python starts them with ``-c CODE``, but the packed program does not.
+    The packed program starts them with --worker, and an installed Python starts them with ``-c
+    CODE``.
     """
     for number in range(150):
         shutil.copytree(JOB, machine.root / f"data/many/{number}")

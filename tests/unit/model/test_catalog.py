@@ -36,7 +36,10 @@ def _calls() -> Iterator[tuple[str, int, str, ast.Call]]:
 
 
 def test_texts_of_messages_are_pinned() -> None:
-    """The texts change only with the pin: ``python -m tests.support.messages`` writes it."""
+    """The texts change only with the pinned file.
+
+    ``python -m tests.support.messages`` writes it.
+    """
     assert message_texts() == PINNED.read_text()
 
 

@@ -239,7 +239,7 @@ def _mirrored(draw: st.DrawFn) -> tuple[list[str], list[int], int, int]:
 def test_match_loses_no_record_of_mirror_in_order(
     mirrored: tuple[list[str], list[int], int, int], most: int, expired_here: int
 ) -> None:
-    """For every run of the model, the match loses no record, and reports all duplicates."""
+    """For every run of the mirror model, the match loses no record, and reports all duplicates."""
     contents, all_copied, expired, position = mirrored
     distinct = len(set(contents)) == len(contents)
     if not distinct:  # which of the equal records is gone cannot be told

@@ -134,7 +134,7 @@ def test_enumerator_version_0_contains_assignments_and_no_progress(tmp_path: Pat
 
 
 def test_enumerator_version_0_can_list_split_for_two_subtasks(tmp_path: Path) -> None:
-    """The split was reassigned. Releases 1.12.0 to 1.12.2 never remove an assignment."""
+    """The split was reassigned. Flink 1.12.0 to 1.12.2 never removes an assignment."""
     assigned = [
         EnumeratorSplit(KafkaSplit("orders", 0, -2, 90), subtask=0),
         EnumeratorSplit(KafkaSplit("orders", 0, 7, 90), subtask=1),

@@ -495,7 +495,7 @@ def test_new_partition_of_sources_with_separate_partitions_requires_choice(here:
 def test_sources_with_overlapping_partitions_require_choice(
     here: Path, option: Sequence[str]
 ) -> None:
-    """Regression: T-2 was moved only for one source.
+    """Regression: Partition t-2 was moved for only one source.
 
     Flink discovered the partition for both sources, and read t-2 from the log start.
     """

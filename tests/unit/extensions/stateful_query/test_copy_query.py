@@ -69,7 +69,10 @@ def test_copy_query_rewrites_only_newest_offset_entry(here: Path) -> None:
 
 
 def test_copy_query_updates_each_source_with_its_own_topics(here: Path) -> None:
-    """A different kind of source is between them, and the version 2 log contains source names."""
+    """A source of a different kind is between the Kafka sources.
+
+    The log of version 2 contains source names.
+    """
     files = {**_STATEFUL, "offsets/1": 'v2\n{"batchWatermarkMs":0}\na:{"t":{"0":5}}\nb:7\nc:-'}
     side = "json:other.json"
     Path("other.json").write_text('{"t":{"0":1}}')

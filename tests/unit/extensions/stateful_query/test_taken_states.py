@@ -162,7 +162,7 @@ def test_sql_row_has_column_per_field() -> None:
 def test_without_selection_all_states_are_listed_and_no_entries_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The dry run of a cut-over does this. The dry run must not read a job's whole state."""
+    """A cut-over's dry run lists the states in this way. It must not read a job's whole state."""
 
     def read(_: KeyedState) -> None:
         raise AssertionError
