@@ -6,8 +6,8 @@ client, Spark) are imported only by the commands that need them.
 
 import gc
 
-# The objects that the imports create exist until the process ends. Searching them for reference
-# cycles would take a twentieth of the startup time.
+# Turn off the garbage collector during the imports. The imported objects exist until the process
+# ends, and searching them for reference cycles would take a twentieth of the startup time.
 _collects = gc.isenabled()
 gc.disable()
 try:
@@ -16,8 +16,8 @@ except KeyboardInterrupt:  # Ctrl-C during the import
     raise SystemExit(130) from None
 finally:
     gc.freeze()
-    # Search for cycles less often (the default in Python 3.11 is after 700 new objects), because
-    # few objects are in cycles.
+    # From now on, search for reference cycles less often, because few objects are in cycles. (By
+    # default, Python 3.11 searches after every 700 new objects.)
     gc.set_threshold(10_000)
     if _collects:
         gc.enable()

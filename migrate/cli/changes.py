@@ -38,7 +38,7 @@ def check_flags(*, execute: bool, dry_run: bool, yes: bool) -> None:
     """Refuse --dry-run with --execute, and --execute without --yes if there is no terminal.
 
     Raises:
-        UsageError: the options are refused.
+        UsageError: the options cannot be combined, or there is no terminal for the confirmation.
     """
     if execute and dry_run:
         raise UsageError("--execute cannot be combined with --dry-run")
@@ -106,7 +106,7 @@ def save_plan(
         raise UsageError("--plan applies a plan, and --plan-out creates one; pass only one of them")
     if chk is None:
         raise UsageError("--plan-out needs a checkpoint; pass CHK")
-    file = local_path(path)  # refuses a URL before the plan is made
+    file = local_path(path)  # raises UsageError for a URL
     check_new_file("plan_out", file)
     request = move_request(target_of(group), arguments)
     move = plan_move(read_input(chk, request), request)
@@ -180,7 +180,8 @@ def _report(outcome: ChangeOutcome) -> None:
         try:
             emit(str(outcome.rollback_path))
         except OSError as error:
-            # The exit code tells a script that the name is missing from stdout.
+            # The name of the rollback file is missing from stdout. The exit code reports this to a
+            # script.
             say(f"stdout: {error.strerror}; the rollback file is {outcome.rollback_path}")
             code = code or Exit.NOT_VERIFIED
     if code is not None:

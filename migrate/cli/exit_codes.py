@@ -15,7 +15,7 @@ class Exit(IntEnum):
     USAGE = 2  # invalid arguments, missing package or terminal, or Spark did not start
     UNREADABLE = 3  # the input is missing, unreadable, corrupt, or unsupported
     REFUSED = 4  # the request is unsafe or ambiguous, or you declined; nothing was written
-    NOT_VERIFIED = 5  # a change is incomplete, wrong, or unverified, or stdout failed
+    NOT_VERIFIED = 5  # a change is incomplete, wrong, or unverified, or writing to stdout failed
     SERVICE = 6  # a service failed or denied access, or writing a file failed
     BUG = 70  # a bug in ``migrate``; only this exit code prints a traceback
     INTERRUPTED = 130  # Ctrl-C
@@ -42,8 +42,8 @@ def exit_of(error: Exception) -> Exit:
     if isinstance(error, UsageError) and _is_of_the_system(error.__cause__):
         from migrate.kafka.config import ConfigError
 
-        # A ConfigError is about a Kafka properties file, which is an input. Any other error is
-        # about a file that the command writes.
+        # A ConfigError means that a Kafka properties file, which is an input, could not be read.
+        # Any other error here is about a file that the command writes.
         return Exit.UNREADABLE if isinstance(error, ConfigError) else Exit.SERVICE
     match error:
         case DecodeError(kind=ErrorKind.EXTERNAL):

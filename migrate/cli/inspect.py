@@ -60,7 +60,7 @@ def inspect(
 
 
 def _summary(chk: str, extraction: Extraction, findings: Sequence[Finding]) -> str:
-    """Return the numbers of sources, positions, and findings, and any next command."""
+    """Return a line with the numbers of sources, positions, and findings, and any next command."""
     positions = sum(len(source.position_fields) for source in extraction.sources)
     severities = Counter(finding.severity for finding in findings)
     summary = ", ".join(

@@ -10,8 +10,8 @@ from migrate.moves.options import KafkaArguments, MoveArguments, kafka
 from migrate.storage.uris import local_path
 
 # Command-line options take precedence over these variables, and a Kafka properties file that
-# specifies brokers takes precedence over MIGRATE_BOOTSTRAP_SERVERS. The log tells the user why a
-# broker is queried.
+# specifies brokers takes precedence over MIGRATE_BOOTSTRAP_SERVERS. A log message names each
+# variable that is used, because the user may not expect that a broker is queried.
 _SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFKA_CONFIG"
 _FLINK_VARIABLE = "MIGRATE_FLINK_REST"
 
@@ -33,9 +33,9 @@ def with_environment(arguments: _Arguments) -> _Arguments:
         check_servers(_SERVERS_VARIABLE, servers)
         log.info(f"brokers from {_SERVERS_VARIABLE}: {servers}")
         arguments["bootstrap_servers"] = servers
-    # If ``kafka_config`` is set, the command queries a broker, and it fails if no brokers are
-    # specified. Therefore, use the variable's file only if the file itself, the variable for the
-    # brokers, or an option specifies brokers.
+    # A command with a Kafka properties file queries a broker, and fails if no brokers are
+    # specified. Therefore, use the file from the environment only if brokers are specified: in the
+    # file itself, in MIGRATE_BOOTSTRAP_SERVERS, or by an option.
     has_brokers = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
     if file and (has_brokers or _names_brokers(file)):
         log.info(f"Kafka properties from {_CONFIG_VARIABLE}: {file}")
@@ -47,7 +47,7 @@ def with_move_environment(arguments: MoveArguments) -> MoveArguments:
     """Add the values of environment variables, including the one for the Flink JobManager.
 
     Raises:
-        UsageError: as in ``with_environment``; or the variable does not contain an address.
+        UsageError: as in ``with_environment`` and ``with_flink_environment``.
     """
     address = with_flink_environment(arguments.get("flink_rest"))
     if address is not None:
@@ -59,7 +59,7 @@ def with_flink_environment(flink_rest: str | None) -> str | None:
     """Return the JobManager's address, from the environment variable if no address is passed.
 
     Raises:
-        UsageError: the variable does not contain an address.
+        UsageError: the value of the environment variable is not an address.
     """
     address = os.environ.get(_FLINK_VARIABLE)
     if not address or flink_rest is not None:

@@ -59,10 +59,10 @@ class _Commands(Group):
         formatter.write(group_help(self, ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        if not args and not ctx.resilient_parsing:  # Typer would print nothing without rich
+        if not args and not ctx.resilient_parsing:  # without rich, Typer prints no help here
             say(ctx.get_help())
             ctx.exit(Exit.USAGE)
-        if args[:1] == ["help"]:  # as in git and docker
+        if args[:1] == ["help"]:  # ``help`` is also a command of git and docker
             args = [*args[1:2], "--help"]
         return super().parse_args(ctx, args)
 
@@ -113,7 +113,7 @@ def main() -> None:
     Typer itself exits with 2 for invalid arguments and with 130 for Ctrl-C.
     """
     terminal.reset()
-    if sys.stdout is None:  # closed by the caller (>&-)
+    if sys.stdout is None:  # the shell closed stdout (``>&-``)
         _fail(Exit.USAGE, "stdout is closed; migrate could not print a result; nothing was done")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # By default, a character that the locale cannot encode raises an error. Write an escape

@@ -47,8 +47,8 @@ def _options(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator
 def comparison(chk: str, target: str, arguments: MoveArguments) -> str:
     """Return the ``diff`` command that compares the input of a move with the target.
 
-    This command is for ``copy-query``. The copy contains the batches of the original query, so
-    ``verify`` would check the original query's start.
+    After ``copy-query``, this ``diff`` command is used instead of ``verify``. The copy contains the
+    batches of the original query, so ``verify`` would check the start of the original query.
     """
     flags = {name: flag for name, flag in _CHOICE_FLAGS.items() if name != "one_cluster"}
     return command("diff", chk, target, *_options(flags, arguments), kafka=arguments)

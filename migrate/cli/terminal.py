@@ -24,7 +24,7 @@ from migrate.model.wording import printable
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 lowest_level = NORMAL
 
-# The number of seconds before the progress line shows a step, and between redraws of the line.
+# The number of seconds before the progress line shows a stage, and between redraws of the line.
 _AFTER_SECONDS = 2.0
 _BETWEEN_SECONDS = 0.5
 _START_OF_LINE = "\r\x1b[K"
@@ -39,7 +39,7 @@ class BusyLine:
     def __init__(self) -> None:
         self._redrawn = Ticker(_BETWEEN_SECONDS, self._draw)
         self._lines = ProgressLines(lambda line: say(line))
-        # The display for the stages that have not ended.
+        # For each stage that has not ended, the ticker that shows it; None if nothing shows it.
         self._watching: list[Ticker | None] = []
         self._drawn = False
         self._disabled = False
@@ -144,7 +144,7 @@ def output_after_writing(written: str) -> Iterator[None]:
     """Exit with 5 if output within the block fails after the command has written files.
 
     Args:
-        written: the message about these files; if empty, the error is raised unchanged.
+        written: the message about the written files; if empty, the error is raised unchanged.
     """
     try:
         yield
@@ -166,7 +166,7 @@ def say(line: str) -> None:
     """Write a line, without any URL credentials, to stderr; ignore write errors."""
     from decoder.urls import redact_urls  # imported here, because --help does not need the decoder
 
-    if sys.stderr is not None:  # otherwise print would write to stdout
+    if sys.stderr is not None:  # ``print(file=None)`` writes to stdout
         with busy.erased(), contextlib.suppress(OSError):
             print(redact_urls(line), file=sys.stderr, flush=True)
 

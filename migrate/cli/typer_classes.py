@@ -123,7 +123,7 @@ class Command(TyperCommand):
         return rest
 
     def _with_own_names(self, ctx: Any, args: list[str]) -> list[str]:
-        """Return the arguments with the ``migrate`` names in place of ``_SYNONYMS``."""
+        """Replace option names of Kafka's own tools with the names in ``migrate``."""
         own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
         renamed: list[str] = []
         for number, argument in enumerate(args):
@@ -177,7 +177,7 @@ def _after_extra_arguments(ctx: Any, command: Any, args: list[str]) -> str:
 
 
 def _why_no_option(ctx: Any, command: Any, option: str) -> str:
-    """Return why a command lacks ``--execute`` or an option that a different command has; or ""."""
+    """Return the reason that a command does not have an option; "" if no reason is known."""
     from migrate.cli.help import commands
     from migrate.cli.main import load_command
     from migrate.model.extensions import declared
@@ -211,10 +211,10 @@ def _why_no_option(ctx: Any, command: Any, option: str) -> str:
 
 
 def _check_pattern(args: list[str]) -> None:
-    """Refuse several existing paths in one folder, because the shell has probably expanded them.
+    """Refuse several paths in one folder; the shell has probably expanded a pattern to them.
 
     Raises:
-        UsageError: the arguments contain such paths.
+        UsageError: the arguments contain several existing paths in one folder.
     """
     folders: dict[Path, list[str]] = {}
     for path in args:
@@ -232,7 +232,7 @@ def _check_pattern(args: list[str]) -> None:
 
 
 class Group(TyperGroup):
-    """A group of commands with the parameter classes and the clean errors of ``Command``."""
+    """A group of commands that avoids pydantic and hides credentials, as ``Command`` does."""
 
     def get_params(self, ctx: Any) -> Any:
         return _use_own_classes(super().get_params(ctx))
@@ -254,7 +254,7 @@ def _clean_usage_errors() -> Iterator[None]:
     try:
         yield
     except _USAGE_ERROR as error:
-        from decoder.urls import redact_urls  # imported here, as --help does not need it
+        from decoder.urls import redact_urls  # imported here, because --help does not need it
 
         error.message = redact_urls(error.message.removeprefix("Value error, "))
         raise

@@ -60,7 +60,7 @@ PLAN_TO_WRITE = option(
     "Save the plan as JSON, for review and for --plan. Nothing else is written.", metavar="FILE"
 )
 WIDE = option("Show all columns of the table.", panel="Output")
-# The name of the Python argument, and the alias.
+# The option that is named after the Python argument, and its alias.
 ALLOW_NEWER_COMMITS = ("--allow-moved-on", "--allow-newer-commits")
 
 
@@ -134,7 +134,7 @@ def _parameter(name: str, kind: Any, option: Option, help: str | None = None) ->
 
 
 def _with_requirement(help: str, option: Option) -> str:
-    """Return the help with the options that this option requires, before a default in brackets."""
+    """Add the options that an option requires to its help, before a default in brackets."""
     if not option.requires:
         return help
     with option_names.command_line_notation():
