@@ -136,15 +136,17 @@ def to_spark(
             "Streamer stores its positions in its table, and reads one topic"
         )
     if isolation_level is not None and format in (SparkFormat.JSON, SparkFormat.HUDI):
-        raise UsageError("--isolation-level requires --format options, python, or scala")
+        raise UsageError(
+            "--isolation-level requires --format options, --format python, or --format scala"
+        )
     if spark_version is not None:
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
-            raise UsageError("--spark-version requires --format python or scala")
+            raise UsageError("--spark-version requires --format python or --format scala")
         kafka_connector(spark_version)
     new_file = local_path(query_file) if query_file is not None else None
     if new_file is not None:
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
-            raise UsageError("--query-file requires --format python or scala")
+            raise UsageError("--query-file requires --format python or --format scala")
         check_new_file("query_file", new_file)
     arguments = with_move_environment(arguments)
     if plan_out is not None:

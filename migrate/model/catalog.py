@@ -227,7 +227,7 @@ CREDENTIALS_IN_URI = input_error(
 CREDENTIALS_WITH_QUOTES = service_error(
     "credentials-with-quotes",
     "access denied at {servers}: {reason}",
-    "check {properties}, because quotes and ${{…}} become part of the value",
+    "check {properties}; quotes and ${{…}} are taken literally, as part of the value",
 )
 CSV_HEADER = input_error(
     "csv-header",

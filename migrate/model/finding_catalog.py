@@ -15,7 +15,7 @@ _DRAIN = (
     "stop the job with --drain, so that the operator waits for the responses; if the job has "
     "ended, first restore it from this checkpoint"
 )
-_HIDDEN = "records in unfinished files stay hidden (.inprogress) after a move"
+_HIDDEN = "records in unfinished files (.inprogress) stay hidden after a move"
 _LOST = (
     "if the job is still running, a stop-with-savepoint commits this output; otherwise, the "
     "output is lost unless the job is restored from this checkpoint"
@@ -217,8 +217,9 @@ LOWER_NUMBER_IS_LATER = finding(
 )
 NEWER_CHECKPOINT = finding(
     Code.RAN_ON,
-    "the job kept running after this checkpoint; chk-{newest} in the same directory is complete; "
-    "the job's later output would be duplicated",
+    "the same directory contains the complete checkpoint chk-{newest}, so the job kept running "
+    "after "
+    "this checkpoint, and its later output would be duplicated",
 )
 NOT_A_STOP = finding(
     Code.NOT_A_STOP,

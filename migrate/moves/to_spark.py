@@ -88,8 +88,8 @@ def to_spark(
     if keep_state is not None:
         if plan is not None or spark_source or state:
             raise UsageError(
-                "keep_state requires a side, and cannot be combined with plan, spark_source, "
-                "or state"
+                "`keep_state` requires a side, and cannot be combined with `plan`, `spark_source`, "
+                "or `state`"
             )
         copy_query = service("stateful_query", "copy_query")
         copy: SparkStart = copy_query(chk, request, keep_state, checkpoint_dir, sink, level)

@@ -149,9 +149,9 @@ def verify(
         )
         return with_state
     if expect is not None or sample is not None or merge_keys:
-        raise UsageError("expect, sample, and merge_keys require state")
+        raise UsageError("`expect`, `sample`, and `merge_keys` require `state`")
     if ttl_ms is not ... or stopped_at_ms is not None:
-        raise UsageError("ttl_ms and stopped_at_ms require state")
+        raise UsageError("`ttl_ms` and `stopped_at_ms` require `state`")
     check_combinations(VerifyArguments, {**arguments, "run": run, "spark_conf": spark_conf})
     if run:
         from migrate.spark.resume_check import check_pyspark

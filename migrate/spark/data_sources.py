@@ -49,6 +49,6 @@ def check_schema(schema: StructType, own: StructType) -> None:
     """
     if schema != own:
         raise UsageError(
-            "schema differs from the schema of the data source, which depends only on the "
-            "options; omit schema, and choose columns with select"
+            "`schema` differs from the schema of the data source, which depends only on the "
+            "options; omit `schema`, and choose columns with `select`"
         )

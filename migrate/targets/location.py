@@ -146,6 +146,7 @@ def _local(text: str, path: str) -> LocalDirectory:
     if mount is not None and not mount.is_dir():
         raise UsageError(
             f"{text}: {mount} does not exist on this machine; write to a local directory, and "
-            "copy the whole directory there before the query's first start"
+            "copy the whole directory to this location before you start the query for the first "
+            "time"
         )
     return LocalDirectory(text, directory, mounted=mount is not None)

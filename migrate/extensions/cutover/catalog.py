@@ -470,7 +470,7 @@ STOP_REQUEST_LOST = service_error(
 STOP_UNDERWAY = refusal(
     "stop-underway",
     "Flink is still stopping job {job_id} ({job}), and a stop cannot be canceled",
-    "wait for the end of the stop with {option.until:stop}",
+    "to wait until the job has stopped, add {option.until:stop}",
 )
 STOP_UNFINISHED = stop(
     "stop-unfinished",

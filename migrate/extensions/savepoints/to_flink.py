@@ -136,8 +136,8 @@ def to_flink(
         raise Refused(other_clusters)
     if request.policies.topic_pattern is not None and len(matches) > 1:
         raise UsageError(
-            f"{option('topic_pattern')} requires one source, because several sources may read a "
-            f"new topic; choose one with {option('source')}"
+            f"{option('topic_pattern')} requires a single source, because it is unclear which of "
+            f"several sources reads a new topic; choose one with {option('source')}"
         )
     if not request.to_kafka.is_given:
         check_topic_map(policies.topic_map, from_side, all_side_sources, chosen)

@@ -6,9 +6,9 @@ from migrate.model.message import input_error, refusal, warning
 
 CHECKPOINTS_REVERSED = refusal(
     "checkpoints-reversed",
-    "the argument earlier is {earlier}, and the argument later is {later}, but later must have "
-    "the higher checkpoint number",
-    "swap the arguments earlier and later",
+    "`earlier` is {earlier}, and `later` is {later}, but `later` must have the higher checkpoint "
+    "number",
+    "swap these arguments",
 )
 COPY_INSIDE_QUERY = refusal(
     "copy-inside-query",
@@ -19,13 +19,13 @@ EXPECTED_STATE_AMBIGUOUS = refusal(
     "expected-state-ambiguous",
     "{streams} streams have rows from Flink's state, but migrate can compute the expected Spark "
     "state from only one such stream",
-    "pass the expected Spark state (expected)",
+    "pass the expected Spark state as `expected`",
 )
 EXPECTED_STATE_UNKNOWN = refusal(
     "expected-state-unknown",
     "the query stores the state of {operator}, and the expected state cannot be computed from the "
     "rows",
-    "create the rows yourself, and pass the expected Spark state as expected",
+    "create the rows yourself, and pass the expected Spark state as `expected`",
 )
 EXPIRY_DEPENDS_ON_STOP = refusal(
     "expiry-depends-on-stop",
@@ -37,7 +37,7 @@ EXPIRY_DEPENDS_ON_STOP = refusal(
 FIELDS_DIFFER = refusal(
     "fields-differ",
     "the query's state has the fields {fields}, but the rows have the values {values}",
-    "pass a value for each field, or pass the expected Spark state (expected)",
+    "pass a value for each field, or pass the expected Spark state as `expected`",
 )
 FILE_SOURCE_LOG_UNKNOWN = input_error(
     "file-source-log-unknown",
@@ -54,15 +54,15 @@ FILES_NOT_SHARED = refusal(
 FIRED_WINDOWS_UNKNOWN = refusal(
     "fired-windows-unknown",
     "the job keeps fired windows for {lateness_ms} ms to accept late records, but migrate cannot "
-    "recognize fired windows without the columns key and namespace",
-    "keep the columns key and namespace of the state",
+    "recognize fired windows without the columns `key` and `namespace`",
+    "keep the columns `key` and `namespace` of the state",
 )
 HOPPING_WINDOWS_UNEXPECTED = refusal(
     "hopping-windows-unexpected",
     "Spark's state has windows that Flink's state lacks, because Spark adds a row to every window "
     "that contains the row's time",
-    "for hopping windows, pass slide_ms, and a watermark_ms at or after the end of each window "
-    "that Flink has fired",
+    "for hopping windows, pass `slide_ms`, and a `watermark_ms` at or after the end of each "
+    "window that Flink has fired",
 )
 IN_FLIGHT_IN_REHEARSAL = refusal(
     "in-flight-in-rehearsal",
@@ -99,8 +99,8 @@ JOIN_STATE = refusal(
 KEY_NAMES_DIFFER = refusal(
     "key-names-differ",
     "dropDuplicates stores its key as {spark_key}, but Flink's key is {flink_key}",
-    "use the same column names, or pass the expected Spark state with its columns in Spark's "
-    "order (expected, {option.expect})",
+    "use the same column names, or pass the expected Spark state, with its columns in Spark's "
+    "order, with {option.expect} (in Python, as `expected`)",
 )
 KEY_TYPES_DIFFER = refusal(
     "key-types-differ",
@@ -121,12 +121,12 @@ NO_KEY_IN_ROWS = refusal(
     "no-key-in-rows",
     "the rows contain no key of Flink's state, so the query would start with an empty state",
     "check the filters on the state; if Flink's state is empty, pass a DataFrame without rows as "
-    "expected",
+    "`expected`",
 )
 NO_RECORD_BETWEEN = refusal(
     "no-record-between",
     "the job read no record between {earlier} and {later}",
-    "choose a newer checkpoint as later",
+    "choose a newer checkpoint as `later`",
 )
 NO_STATE_STORE = refusal(
     "no-state-store",
@@ -233,14 +233,15 @@ RECORDS_DELETED = refusal(
 )
 ROWS_REQUIRED = refusal(
     "rows-required",
-    "the query stores state, but rows is None",
-    "pass a function that takes a checkpoint path and returns the rows of each stream (rows)",
+    "the query stores state, but `rows` is None",
+    "as `rows`, pass a function that takes the path of a checkpoint and returns the rows of each "
+    "stream",
 )
 SESSION_LACKS_RECORDS = refusal(
     "session-lacks-records",
     "a session from {start} to {end} has {records} records, but with a gap of {gap_ms} ms, a "
     "session of this length has at least {least}",
-    "pass the number of all records as count, and the job's session gap as session_gap_ms",
+    "pass the number of all records as `count`, and the job's session gap as `session_gap_ms`",
 )
 SEVERAL_STATE_STORES = refusal(
     "several-state-stores",
@@ -265,12 +266,12 @@ SOURCE_WITHOUT_ROWS = refusal(
 )
 SPARK_FAILED_TO_PRIME = refusal(
     "spark-failed-to-prime",
-    "Spark did not run the query over the rows: {failure}",
+    "Spark failed to run the query on the rows: {failure}",
     "fix the query or its rows, and prime again",
 )
 SPARK_FAILED_TO_REHEARSE = refusal(
     "spark-failed-to-rehearse",
-    "Spark did not run the rehearsal: {failure}",
+    "Spark failed to run the rehearsal: {failure}",
     "fix the query, its rows, or the Kafka options, and rehearse again",
 )
 START_DIFFERS_FROM_SAVEPOINT = refusal(
@@ -323,7 +324,7 @@ SYMBOLIC_LINK_IN_QUERY = refusal(
 )
 TOO_MANY_ROWS = refusal(
     "too-many-rows",
-    "the state requires {rows} rows, but most_rows is {most_rows}",
+    "the state requires {rows} rows, but `most_rows` is {most_rows}",
     "in the query, replace count(*) with the sum of a weight that is 1 for each record from Kafka "
     "(sums={{'weight': …}})",
 )
@@ -347,25 +348,25 @@ UNPRIMED_LOCATION = refusal(
 )
 WATERMARK_TOO_HIGH = refusal(
     "watermark-too-high",
-    "watermark_ms {watermark_ms} is too high, because Flink stores a window that ends at "
+    "`watermark_ms` ({watermark_ms}) is too high, because Flink stores a window that ends at "
     "{window_end}; Spark would drop later records of this window",
-    "pass a watermark_ms below {window_end}",
+    "pass a `watermark_ms` below {window_end}",
 )
 WATERMARK_TOO_LOW = refusal(
     "watermark-too-low",
-    "watermark_ms {watermark_ms} is too low, because Flink has fired a window that ends at "
+    "`watermark_ms` ({watermark_ms}) is too low, because Flink has fired a window that ends at "
     "{window_end}; after a late record, Spark would fire this window a second time",
-    "pass a watermark_ms of at least {window_end}",
+    "pass a `watermark_ms` of at least {window_end}",
 )
 WINDOW_ONLY_IN_QUERY = refusal(
     "window-only-in-query",
     "the query groups by a window, but the rows have no window",
-    "pass window and time when you create the rows",
+    "pass `window` and `time` when you create the rows",
 )
 WINDOW_ONLY_IN_ROWS = refusal(
     "window-only-in-rows",
     "the rows have a window, but the query does not group by a window",
-    "omit window and time when you create the rows, or group the query by the window",
+    "omit `window` and `time` when you create the rows, or group the query by the window",
 )
 WINDOWS_IN_LOCAL_TIME = refusal(
     "windows-in-local-time",
@@ -462,7 +463,7 @@ TIMERS_LEFT_BEHIND = warning(
 TIME_TO_LIVE = warning(
     "time-to-live",
     "state {state} has a TTL",
-    "find the TTL in the job's code, and pass it to prime as ttl_ms",
+    "find the TTL in the job's code, and pass it to `prime` as `ttl_ms`",
 )
 TOPIC_NOT_READ = warning(
     "topic-not-read",
@@ -484,13 +485,13 @@ UNREAD_TIMERS_LEFT_BEHIND = warning(
 )
 WATERMARK_REOPENS_WINDOWS = warning(
     "watermark",
-    "with watermark_ms {watermark_ms}, a late record can reopen a fired window that ends later "
+    "with `watermark_ms` {watermark_ms}, a late record can reopen a fired window that ends later "
     "than this watermark but before {window_end}, the end of the first pending window",
 )
 WATERMARK_WITHOUT_LIMIT = warning(
     "watermark",
-    "migrate cannot check that watermark_ms {watermark_ms} is low enough, because Flink stores no "
-    "pending window; if Flink's watermark was lower, Spark drops records that Flink would have "
+    "migrate cannot check that `watermark_ms` {watermark_ms} is low enough, because Flink stores "
+    "no pending window; if Flink's watermark was lower, Spark drops records that Flink would have "
     "accepted",
 )
 WRONG_FROM_THE_START = warning(

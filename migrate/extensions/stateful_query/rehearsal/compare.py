@@ -219,8 +219,8 @@ def compare_output(spark_rows: DataFrame, flink_rows: DataFrame, rounding: Round
     names = spark_rows.columns
     if sorted(names) != sorted(flink_rows.columns):
         raise UsageError(
-            f"output has the columns {', '.join(flink_rows.columns)}, but the query writes the "
-            f"columns {', '.join(names)}; rename or select the columns of output"
+            f"`output` has the columns {', '.join(flink_rows.columns)}, but the query writes the "
+            f"columns {', '.join(names)}; rename or select the columns of `output`"
         )
     fields = tuple(Field(field.name, field.dataType) for field in spark_rows.schema.fields)
     for column in fields:

@@ -159,7 +159,7 @@ def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
     subscriptions = [name for name in _SUBSCRIPTIONS if name in given]
     if len(subscriptions) != 1:
         raise UsageError(
-            "the options of a stream in kafka contain no subscription or several subscriptions; "
+            "the options of a stream in `kafka` contain no subscription or several subscriptions; "
             "pass exactly one of subscribe, subscribePattern, and assign"
         )
     text = given[subscriptions[0]]
@@ -178,7 +178,8 @@ def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
         )
     if not partitions:
         raise UsageError(
-            f"the job reads none of the partitions in kafka ({text}); pass the topics that the job "
+            f"the job reads none of the partitions in `kafka` ({text}); pass the topics that the "
+            f"job "
             "reads"
         )
     ranges = {p: range_ for p, range_ in pair.ranges.items() if p in partitions}

@@ -169,19 +169,21 @@ def rehearse(
     options = [kafka] if isinstance(kafka, Mapping) else list(kafka)
     if len(parsers) != len(options):
         raise UsageError(
-            f"stream contains {counted(len(parsers), 'function')}, but kafka contains the options "
+            f"`stream` contains {counted(len(parsers), 'function')}, but `kafka` contains the "
+            f"options "
             f"of {counted(len(options), 'stream')}; pass a function and options for each stream"
         )
     if rows is None and not (watermark_ms is None and expected is None):
         raise UsageError(
-            "watermark_ms and expected require a query with state, but rows is None; pass rows, or "
-            "omit watermark_ms and expected"
+            "`watermark_ms` and `expected` require a query with state, but `rows` is None; pass "
+            "`rows`, or "
+            "omit `watermark_ms` and `expected`"
         )
     if not 0 <= min_compared <= 1:
-        raise UsageError(f"min_compared is {min_compared}; pass a fraction from 0 to 1")
+        raise UsageError(f"`min_compared` is {min_compared}; pass a fraction from 0 to 1")
     if float_error is not None and not 0 <= float_error < 1:
         raise UsageError(
-            f"float_error is {float_error}; pass a relative error of at least 0 and less than 1"
+            f"`float_error` is {float_error}; pass a relative error of at least 0 and less than 1"
         )
     pair = read_pair(earlier, later, Choice(source=source, cluster=cluster))
     streams = [stream_of(pair, stream_options) for stream_options in options]
@@ -292,8 +294,8 @@ def _load_state(
     state_rows = list(rows(checkpoint))
     if len(state_rows) != len(events):
         raise UsageError(
-            f"the function rows returns the rows of {counted(len(state_rows), 'stream')}, but "
-            f"stream contains {counted(len(events), 'function')}; return rows for each stream"
+            f"the function `rows` returns the rows of {counted(len(state_rows), 'stream')}, but "
+            f"`stream` contains {counted(len(events), 'function')}; return rows for each stream"
         )
     check_rows(state_rows, [positions])
     given = None if expected is None else expected(checkpoint)
@@ -316,8 +318,8 @@ def _with_columns(rows: DataFrame, events: DataFrame) -> DataFrame:
     for field in rows.schema.fields:
         if types.get(field.name) != field.dataType.simpleString():
             raise UsageError(
-                f"column {field.name}: its type is {field.dataType.simpleString()} in rows, but "
-                f"{types.get(field.name, 'missing')} in stream; pass the stream's schema to "
+                f"column {field.name}: its type is {field.dataType.simpleString()} in `rows`, but "
+                f"{types.get(field.name, 'missing')} in `stream`; pass the stream's schema to "
                 "aggregate_rows"
             )
     return select_columns(rows, events.schema, dict(zip(rows.columns, rows.columns, strict=True)))
@@ -454,7 +456,7 @@ def _work_folder(spark: SparkSession, scratch: AnyPath | None) -> Iterator[Path]
     if scratch is None and not str(spark.conf.get("spark.master")).startswith("local"):
         raise UsageError(
             "the executors run on other machines, so they cannot use a local temporary folder; "
-            "pass a folder on a shared disk as scratch"
+            "pass a folder on a shared disk as `scratch`"
         )
     if scratch is not None:
         scratch = local_path(os.fspath(scratch)).absolute()

@@ -86,8 +86,8 @@ class FileQuery:
             if self.names:
                 if not hasattr(reader, "name"):
                     raise UsageError(
-                        "names requires Spark 4.2 or later, because older releases do not name "
-                        "streams; omit names, or use Spark 4.2"
+                        "`names` requires Spark 4.2 or later, because older releases do not name "
+                        "streams; omit `names`, or use Spark 4.2"
                     )
                 reader = reader.name(self.names[number])
             streams.append(reader.parquet(files))

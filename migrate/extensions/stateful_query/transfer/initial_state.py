@@ -77,8 +77,9 @@ def initial_state(
     names = type_.names
     if sorted(columns) != sorted(names) or not keys or set(keys) - set(names):
         raise UsageError(
-            "columns or keys do not match the schema; pass an expression for each column of the "
-            f"schema ({', '.join(names)}) as columns, and some of these columns as keys"
+            "`columns` or `keys` do not match the schema; pass an expression for each column of "
+            "the "
+            f"schema ({', '.join(names)}) as `columns`, and some of these columns as `keys`"
         )
     directory, files = location(checkpoint_location).to_read
     exists = files.list_directory(directory) is not None

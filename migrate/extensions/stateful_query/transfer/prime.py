@@ -170,11 +170,11 @@ def prime(
         OSError: the directory cannot be written.
     """
     if not rows:
-        raise UsageError("rows is empty; pass rows for each stream of the query")
+        raise UsageError("`rows` is empty; pass the rows for each stream of the query")
     starts = _positions(positions, len(rows))
     if names and len(names) != len(rows):
         raise UsageError(
-            f"names contains {counted(len(names), 'name')}, but rows has "
+            f"`names` contains {counted(len(names), 'name')}, but `rows` has "
             f"{counted(len(rows), 'stream')}; pass a name for each stream"
         )
     target = _target(checkpoint_location)
@@ -259,10 +259,11 @@ def _positions(positions: Positions, streams: int) -> list[NextOffsets]:
             for source in positions
         ]
     except NotOffsets as error:
-        raise UsageError(f"positions: {error}") from error
+        raise UsageError(f"`positions`: {error}") from error
     if len(sources) != streams:
         raise UsageError(
-            f"positions contains the offsets of {counted(len(sources), 'source')}, but rows has "
+            f"`positions` contains the offsets of {counted(len(sources), 'source')}, but `rows` "
+            f"has "
             f"{counted(streams, 'stream')}; pass the offsets of each stream"
         )
     for source in sources:
@@ -270,7 +271,7 @@ def _positions(positions: Positions, streams: int) -> list[NextOffsets]:
         if bad or not source:
             where = f"{bad[0]} has no offset" if bad else "a source has no partition"
             raise UsageError(
-                f"positions: {where}; for each partition, pass the offset of the next record "
+                f"`positions`: {where}; for each partition, pass the offset of the next record "
                 "instead of earliest or latest"
             )
     return sources
@@ -280,7 +281,8 @@ def _target(checkpoint_location: str) -> LocalDirectory:
     target = location(checkpoint_location)
     if not isinstance(target, LocalDirectory) or target.mounted:
         raise UsageError(
-            f"checkpoint_location {target.name} is not on a local disk, and only a local directory "
+            f"`checkpoint_location` {target.name} is not on a local disk, and only a local "
+            f"directory "
             "can be primed; prime a directory on a disk that the executors share, and copy it to "
             "the object store before the query starts"
         )

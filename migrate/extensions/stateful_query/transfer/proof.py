@@ -235,7 +235,7 @@ def to_spark_columns(
         names = [*names, LAST_ACCESS]
     if len(names) != len(expected.columns):
         raise UsageError(
-            f"expected has {counted(len(expected.columns), 'column')}, but Spark's state has "
+            f"`expected` has {counted(len(expected.columns), 'column')}, but Spark's state has "
             f"{len(names)} (the key {', '.join(_names(state.keys))}"
             f"{', a window' * state.has_window}, and the value "
             f"{', '.join(_names(state.values))}); pass an expression for each column with "
@@ -259,7 +259,7 @@ def _with_timestamps(expected: DataFrame) -> DataFrame:
     type_ = expected.schema["window"].dataType
     if not isinstance(type_, StructType) or type_.names != ["start", "end"]:
         raise UsageError(
-            f"the window in expected has type {type_.simpleString()}, but must be a struct of "
+            f"the window in `expected` has type {type_.simpleString()}, but must be a struct of "
             "start and end; use named_struct('start', …, 'end', …)"
         )
     if isinstance(type_.fields[0].dataType, LongType):

@@ -284,8 +284,9 @@ def aggregate_rows(
         )
     if (window is None) != (time is None) or (session_gap_ms is not None and window is None):
         raise UsageError(
-            "window and time require each other, and session_gap_ms requires both; pass window "
-            "and time"
+            "`window` and `time` require each other, and `session_gap_ms` requires both; pass "
+            "`window` "
+            "and `time`"
         )
     if time is not None and not isinstance(types[time], TimestampType):
         raise UsageError(
@@ -297,8 +298,9 @@ def aggregate_rows(
         count is None or window is None or minima or maxima or session_gap_ms is not None
     ):
         raise UsageError(
-            "slide_ms requires window, time, and count, and cannot be combined with minima, "
-            "maxima, or session_gap_ms"
+            "`slide_ms` requires `window`, `time`, and `count`, and cannot be combined with "
+            "`minima`, "
+            "`maxima`, or `session_gap_ms`"
         )
     whole = state
     state, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)

@@ -115,7 +115,7 @@ def group_by_column(
         if not isinstance(column.type, (*WHOLE, *_ROUNDED, DecimalType)):
             raise UsageError(
                 f"column {column} is not a number, so its sum cannot be computed; remove {column} "
-                "from sums"
+                "from `sums`"
             )
         if column.extremes and isinstance(column.type, _ROUNDED):
             raise UsageError(
@@ -125,7 +125,7 @@ def group_by_column(
         if column.extremes and not (has_row_count or "count" in column.by_kind):
             raise UsageError(
                 f"{column}: the sum requires the number of records, because the column also has a "
-                f"minimum or a maximum; pass count or counts, or {_OWN_ROWS}"
+                f"minimum or a maximum; pass `count` or `counts`, or {_OWN_ROWS}"
             )
     return list(columns.values())
 

@@ -155,18 +155,20 @@ def leave_out_expired(
         return state, None
     if not may_expire(state):
         if ttl_ms is not None:
-            raise UsageError("this state has no TTL; omit ttl_ms")
+            raise UsageError("this state has no TTL; omit `ttl_ms`")
         return state, None
     if ttl_ms is None:
         return mark_unexpired(state), ExpiredEntries(None)
     if ttl_ms < 1:
         raise UsageError(
-            f"ttl_ms {ttl_ms} is not positive; pass a positive number, or None to keep every entry"
+            f"`ttl_ms` {ttl_ms} is not positive; pass a positive number, or None to keep every "
+            f"entry"
         )
     if LAST_ACCESS not in state.columns:
         raise UsageError(
-            f"the column {LAST_ACCESS} is missing, so expired entries cannot be found with ttl_ms; "
-            "keep the column, or call unexpired on the state itself"
+            f"the column {LAST_ACCESS} is missing, so expired entries cannot be found with "
+            f"`ttl_ms`; "
+            "keep the column, or call `unexpired` on the state itself"
         )
     access = F.array_max(LAST_ACCESS) if _is_list(state) else F.col(LAST_ACCESS)
     newest: int | None = state.agg(F.max(access)).collect()[0][0]

@@ -39,8 +39,8 @@ def check_watermark(
     if not has_watermark:
         if watermark_ms is not None:
             raise UsageError(
-                "watermark_ms is set, but the query has no watermark (withWatermark); omit "
-                "watermark_ms"
+                "`watermark_ms` is set, but the query has no watermark (withWatermark); omit "
+                "`watermark_ms`"
             )
         return
     pending = first_pending_end(rows)
@@ -50,7 +50,7 @@ def check_watermark(
             known = f"; the first window that Flink still stores ends at {pending}"
         raise UsageError(
             "the query has a watermark, but a savepoint does not contain Flink's watermark; "
-            "set watermark_ms to at least the end of the last window that Flink has "
+            "set `watermark_ms` to at least the end of the last window that Flink has "
             f"fired{known}"
         )
     if pending is not None and watermark_ms >= pending:

@@ -168,7 +168,7 @@ def split_into_panes(
     first, size = bounds["first"] or 0, bounds["size"] or slide_ms
     if bounds["largest"] not in (None, size) or size % slide_ms:
         raise UsageError(
-            f"the length of the windows ({size} ms) is not a multiple of slide_ms ({slide_ms}); "
+            f"the length of the windows ({size} ms) is not a multiple of `slide_ms` ({slide_ms}); "
             "pass the job's slide"
         )
     steps = [
