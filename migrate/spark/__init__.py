@@ -73,7 +73,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if find_spec("pyspark") is None:
-        raise ImportError(f"{name} requires PySpark; install it with {install_command('spark')}")
+        raise ImportError(f"{name} requires PySpark: {install_command('spark')}")
     if name in _ALTERNATIVES and find_spec("pyspark.sql.datasource") is None:
         from importlib.metadata import version
 

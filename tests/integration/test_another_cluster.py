@@ -397,9 +397,9 @@ def test_missing_copies_of_equal_records_are_reported_as_expired_or_lagging(
     chk = write_source(tmp_path / "expired/chk-3", {0: splits(expired, [2])})
     refused = _to_spark(chk, broker, other)
     assert (refused.code, refused.stdout) == (4, "")
-    assert ("expired there: the target's log starts 8 records later") in refused.stderr, (
-        refused.stderr
-    )
+    assert (
+        "expired there: the target's log starts 8 records after the position"
+    ) in refused.stderr, refused.stderr
     copier.copy(lagging, lagging, lambda record: (record.offset() or 0) < 40)
     chk = write_source(tmp_path / "lagging/chk-3", {0: splits(lagging, [101])})
     for more in ((), ("--wait", "1s")):
@@ -684,7 +684,10 @@ def test_wrong_topic_map_and_expired_records_are_refused(
     _produce(other, name, 1, [f"0/{n}" for n in range(100)])
     result = _to_spark(chk, broker, other, "--topic-map", f"{topic}={name}")
     assert result.code == 4
-    assert f"{name}-0: expired there: the target's log starts 45 records later" in result.stderr
+    assert (
+        f"{name}-0: expired there: the target's log starts 45 records after the position"
+        in result.stderr
+    )
     assert f"{name}-1: not found" in result.stderr
 
 

@@ -78,6 +78,7 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
     assert dry.stderr.splitlines()[-1] == (
         "dry run: 2 of 5 partitions are suspect, so migrate cannot determine whether records would "
         "be lost or duplicated; no other obstacle was found; to continue with apply, run "
+        f"`migrate cut-over {spec} --execute`"
     )
     assert broker.committed(spec.name) == {}
 

@@ -350,7 +350,7 @@ def test_quoted_or_unexpanded_password_gets_hint(client: Client, stores: Stores,
     password = form.format("wrong-Word")
     line = client.refused(6, _scram(stores), "-X", f"sasl.password={password}")
     assert line.endswith(
-        "; check sasl.password, because quotes and ${…} become part of the value "
+        "; check sasl.password; quotes and ${…} are taken literally, as part of the value "
         "[credentials-with-quotes]"
     )
 

@@ -369,7 +369,7 @@ def test_every_source_state_of_rows_is_checked_for_ttl(session: SparkSession) ->
     ttl = kinds(session, "lasting-value")
     for name, rows in own_rows(session, ttl).items():
         assert may_expire(rows), name
-        with pytest.raises(migrate.UsageError, match="call unexpired on the state itself"):
+        with pytest.raises(migrate.UsageError, match="call `unexpired` on the state itself"):
             unexpired(rows.drop("last_access"), ttl_ms=1000)
     for name, rows in own_rows(session, unexpired(ttl, ttl_ms=None)).items():
         assert not may_expire(rows), name

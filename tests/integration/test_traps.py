@@ -225,7 +225,7 @@ def test_newer_checkpoint_proves_progress_of_job(
     write_source(chk.with_name("chk-8"), {0: splits(topic, [6, 4, 5])})
     refused = _to_spark(chk, broker)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "chk-8 in the same directory is complete" in refused.stderr
+    assert "the same directory contains the complete checkpoint chk-8" in refused.stderr
     allowed = _to_spark(chk, broker, "--allow-ran-on", "--plan-out", plan)
     assert allowed.code == 0, allowed.stderr
     assert [saved.repeated for saved in read_plan(plan).partitions] == [None] * 3

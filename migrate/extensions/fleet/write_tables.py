@@ -78,8 +78,7 @@ def check_output(output: Output) -> None:
         )
     if output.format is TableFormat.PARQUET and find_spec("pyarrow") is None:
         raise UsageError(
-            f"Parquet output requires pyarrow; install it with {install_command('parquet')}, or "
-            f"add "
+            f"Parquet output requires pyarrow: {install_command('parquet')}; without pyarrow, add "
             f"{option('format', TableFormat.CSV)}"
         )
 

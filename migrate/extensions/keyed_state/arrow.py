@@ -34,9 +34,7 @@ class DoesNotFit(InputError):
 def check_arrow() -> None:
     """Raise UsageError if pyarrow is not installed."""
     if find_spec("pyarrow") is None:
-        raise UsageError(
-            f"Arrow batches require pyarrow; install it with {install_command('parquet')}"
-        )
+        raise UsageError(f"Arrow batches require pyarrow: {install_command('parquet')}")
 
 
 def record_batches(state: KeyedState, *, truncate_keys: bool = False) -> Iterator[pa.RecordBatch]:

@@ -348,13 +348,13 @@ UNPRIMED_LOCATION = refusal(
 )
 WATERMARK_TOO_HIGH = refusal(
     "watermark-too-high",
-    "`watermark_ms` ({watermark_ms}) is too high, because Flink stores a window that ends at "
+    "`watermark_ms` {watermark_ms} is too high, because Flink stores a window that ends at "
     "{window_end}; Spark would drop later records of this window",
     "pass a `watermark_ms` below {window_end}",
 )
 WATERMARK_TOO_LOW = refusal(
     "watermark-too-low",
-    "`watermark_ms` ({watermark_ms}) is too low, because Flink has fired a window that ends at "
+    "`watermark_ms` {watermark_ms} is too low, because Flink has fired a window that ends at "
     "{window_end}; after a late record, Spark would fire this window a second time",
     "pass a `watermark_ms` of at least {window_end}",
 )

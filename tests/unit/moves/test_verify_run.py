@@ -102,7 +102,7 @@ def test_error_for_moved_option_suggests_new_command(
 def test_state_arguments_of_verify_require_state(
     checkpoint: Path, query: str, arguments: dict[str, Any]
 ) -> None:
-    with pytest.raises(UsageError, match=" require state"):
+    with pytest.raises(UsageError, match=" require `state`"):
         verify(checkpoint, query, **arguments)
 
 

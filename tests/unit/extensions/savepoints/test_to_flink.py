@@ -390,7 +390,7 @@ def test_topic_pattern_with_two_sources_is_usage_error(here: Path) -> None:
     options = ("--topic-pattern", "[tuv]", "-b", "127.0.0.1:1")
     result = _to_flink(chk, _side({"t": [3], "u": [3], "v": [1]}), *options)
     assert (result.code, result.stdout) == (2, "")
-    assert "several sources may read a new topic" in result.stderr
+    assert "it is unclear which of several sources reads a new topic" in result.stderr
 
 
 # -- clusters, and sources of one topic ----------------------------------------------------------

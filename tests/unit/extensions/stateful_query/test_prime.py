@@ -57,7 +57,7 @@ def test_prime_refuses_checkpoint_with_newer_one(tmp_path: Path) -> None:
     """Regression: `prime` did not check whether the job had stopped."""
     chk = write_source(tmp_path / "job" / "chk-7", {0: splits("t", [3])})
     write_source(tmp_path / "job" / "chk-8", {0: splits("t", [4])})
-    with pytest.raises(Refused, match="chk-8 in the same directory is complete"):
+    with pytest.raises(Refused, match="the same directory contains the complete checkpoint chk-8"):
         _prime(chk, tmp_path / "query")
     assert not (tmp_path / "query").exists()
 
@@ -160,7 +160,7 @@ def test_prime_matches_each_field_with_its_own_value(
 def test_sum_and_extreme_of_column_require_count(kind: str) -> None:
     """One row cannot have both values, and nothing shows the number of required rows."""
     values = [_SUM, AggregateValue(kind, "a")]
-    with pytest.raises(UsageError, match=r"^a bigint: .* pass count or counts"):
+    with pytest.raises(UsageError, match=r"^a bigint: .* pass `count` or `counts`"):
         group_by_column({"a": _LONG}, values)
     for count in (_COUNT, _OF_A, _AVERAGE[1]):
         assert group_by_column({"a": _LONG}, [count, *values])

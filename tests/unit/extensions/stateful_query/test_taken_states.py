@@ -185,7 +185,7 @@ def test_state_with_ttl_triggers_warning() -> None:
     (told,) = (line for line in states.warnings() if "has a TTL" in line)
     assert told == (
         "state kinds/lasting-value has a TTL; find the TTL in the job's code, and pass it to "
-        "prime as ttl_ms [time-to-live]"
+        "`prime` as `ttl_ms` [time-to-live]"
     )
     assert told in [*states.lines()]
 

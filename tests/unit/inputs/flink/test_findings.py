@@ -192,7 +192,7 @@ def test_unreadable_source_is_reported_by_kind(names: list[str], partly: bool, t
 
 # -- sinks ----------------------------------------------------------------------------------------
 
-_HIDDEN = "records in unfinished files stay hidden (.inprogress)"
+_HIDDEN = "records in unfinished files (.inprogress) stay hidden"
 _ROWS = f"a file sink may have an unfinished file; {_HIDDEN}"
 _LOST = (
     "if the job is still running, a stop-with-savepoint commits this output; otherwise, the "
@@ -566,8 +566,8 @@ def test_newer_checkpoint_of_running_job_blocks_move() -> None:
     assert _findings(newer=(8, 9))[0] == (
         Code.RAN_ON,
         _BLOCKER,
-        "the job kept running after this checkpoint; chk-9 in the same directory is "
-        "complete; the job's later output would be duplicated",
+        "the same directory contains the complete checkpoint chk-9, so the job kept running after "
+        "this checkpoint, and its later output would be duplicated",
     )
     assert (
         "chk-3 in the same directory was written after this chk-7" in _findings(newer=(9, 3))[0][2]

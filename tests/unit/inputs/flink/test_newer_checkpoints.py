@@ -147,7 +147,7 @@ def test_adjacent_runs_of_renumbered_job_report_both_candidates(tmp_path: Path) 
     assert "warning: chk-3 in the same directory was written after this chk-5" in stale.stderr
     right = migrate("to-spark", job / "chk-3")
     assert (right.code, right.stdout) == (4, "")
-    assert "chk-5 in the same directory is complete" in right.stderr
+    assert "the same directory contains the complete checkpoint chk-5" in right.stderr
     assert "warning: chk-5 in the same directory was written before this chk-3" in right.stderr
     allowed = migrate("to-spark", job / "chk-3", "--allow-ran-on")
     assert (allowed.code, allowed.stdout) == (0, '{"t":{"0":3}}\n')
@@ -204,7 +204,9 @@ def test_renamed_copy_is_not_treated_as_newer_checkpoint(tmp_path: Path) -> None
     # Checkpoints that the job completed later still count, whatever the copy is called.
     shutil.copytree(written, copy.with_name("chk-10"))
     assert read_checkpoint(copy).newer_siblings == (10,)
-    assert "chk-10 in the same directory is complete" in _findings(copy)["ran-on"][1]
+    assert (
+        "the same directory contains the complete checkpoint chk-10" in _findings(copy)["ran-on"][1]
+    )
 
 
 def test_times_are_requested_only_across_gaps_and_for_few_checkpoints(tmp_path: Path) -> None:
