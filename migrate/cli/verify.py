@@ -67,8 +67,9 @@ def verify(
     be read. With --run, it is 5 if the first batch fails.
 
     Verify a group before its consumers start, because their first commit overwrites the start
-    offsets. A Flink job that is still running also overwrites them. If a commit is higher than the
-    position, the outcome of the partition is "moved on".
+    offsets. A Flink job that is still running also overwrites them. If an offset is higher than the
+    position, the outcome of the partition is "lost" if a rollback file in this directory shows that
+    migrate committed the offset, and "moved on" otherwise.
     """
     try:
         verification = calls.verify(

@@ -23,9 +23,10 @@ group before its consumers start. The outcome of a partition depends on its comm
 - Below the position: the records between both offsets are duplicated (``REPEATED``).
 - Above the position, and committed by ``migrate`` (as shown by its rollback file): the records
   between both offsets are lost (``LOST``).
-- Above the position, and committed by another client: ``MOVED_ON``, which is not verified.
-  Consumers that started at the offset from ``migrate``, consumers that skipped records, and a Flink
-  job that is still running are indistinguishable.
+- Above the position, but no rollback file shows that ``migrate`` committed it: ``MOVED_ON``, which
+  is not verified. Consumers that started at the offset from ``migrate``, consumers that skipped
+  records, a Flink job that is still running, and ``migrate`` itself (with its rollback file in a
+  different directory) are indistinguishable.
 - No committed offset: ``MISSING``.
 
 If a partition is still at ``earliest`` in the checkpoint, the job has read none of its records. In
@@ -77,7 +78,7 @@ class StartOutcome(str, Enum):
     RECREATED = "topic recreated"  # the offset is for an earlier topic with the same name
     SUSPECT = "suspect"  # most records below the offset are newer than the checkpoint
     GONE = "gone"  # the broker has no such topic or partition
-    MOVED_ON = "moved on"  # another client has committed for the group, above the position
+    MOVED_ON = "moved on"  # above the position; not known to be committed by ``migrate``
     UNKNOWN = "cannot tell"  # the expected offset, or the query's start, is unknown
 
 
@@ -127,8 +128,9 @@ class Verification:
         continuous: as in ``QueryStart``; if True, every start is unknown.
         maybe_flink_commits: the number of moved-on partitions whose commit may come from Flink,
             because the commit has neither metadata nor a leader epoch (KafkaSourceReader and
-            KafkaFetcher @ connectors 1.15.4 to 5.0.0). Consumers' automatic commits have an epoch;
-            their other commits may lack it.
+            KafkaFetcher @ connectors 1.15.4 to 5.0.0). ``migrate`` also commits without an epoch
+            and, by default, without metadata. Consumers' automatic commits have an epoch; their
+            other commits may lack it.
         other_problems: the problems that an extension's additional check has found (a summary, then
             details); empty without problems.
         state: the comparison of the query's state with the Flink state (``StateProof``); None if no
@@ -356,7 +358,7 @@ class _Target:
         resumes_at: the next offsets that the target will read, if known.
         logs, recreated: as in ``verify_query``.
         starts_unknown: True if the start of every partition is unknown.
-        committed_by_others: the partitions whose last commit is not from ``migrate``.
+        committed_by_others: the partitions whose last commit is not known to be from ``migrate``.
         epochs: the leader epochs that were committed with a group's offsets.
     """
 
@@ -390,7 +392,7 @@ class _Target:
         """Return the outcome of a partition, and the number of affected offsets.
 
         The outcome is the first one that applies: ``RECREATED``, ``UNKNOWN``, ``MISSING``,
-        ``GONE``, ``LOST`` (unless another client has committed), ``EXPIRED``, ``BEYOND_END``,
+        ``GONE``, ``LOST`` (unless another client may have committed), ``EXPIRED``, ``BEYOND_END``,
         ``SUSPECT``, and then the remaining outcomes.
         """
         if topic_partition[0] in self.recreated:

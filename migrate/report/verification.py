@@ -116,8 +116,9 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     if verification.maybe_flink_commits:
         yield (
             f"{verification.maybe_flink_commits} of these commits look like commits of a Flink "
-            "job (no leader epoch, no metadata); if a job still commits for this group, stop the "
-            "job, and move again"
+            "job (no leader epoch, no metadata), but commits by migrate without "
+            f"{option('metadata')} look the same; if a Flink job still commits for this group, "
+            "stop the job, and move again"
         )
     yield from _about_lost_evidence(verification)
 
@@ -139,9 +140,13 @@ def _meanings() -> dict[StartOutcome, str]:
         "timestamps; verify the plan that was applied (plan:FILE), which contains the topics' IDs",
         StartOutcome.GONE: "the broker has no such topic or partition; check that these are the "
         "brokers of the move",
-        StartOutcome.MOVED_ON: "another client has committed newer offsets, so the group no "
-        "longer shows the start offsets; verify before the consumers start, or add "
-        f"{option('allow_moved_on', True)}",
+        StartOutcome.MOVED_ON: "the group's offsets are higher than the positions, and no "
+        "rollback file in this directory shows that migrate committed them. Possible causes: (1) "
+        "another client has committed since the move, so the group no longer shows the start "
+        f"offsets; verify before the consumers start, or add {option('allow_moved_on', True)}; (2) "
+        "CHK is older than the checkpoint that was moved; pass the checkpoint that was moved, or "
+        "the plan that was applied (plan:FILE); (3) migrate committed these offsets, but its "
+        "rollback file is in a different directory; verify in that directory",
     }
 
 
@@ -181,7 +186,7 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
             )
         return f"verified: {whole} {start} where the checkpoint ended"
     if allow_moved_on and verification.verified_or_moved_on:
-        return f"verified except for {of_all} with newer commits, as allowed"
+        return f"verified except for {of_all} with higher group offsets, as allowed"
     return f"not verified: {of_all} failed verification"
 
 

@@ -12,6 +12,8 @@ import pytest
 from migrate import verify
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.errors import InputError, UsageError
+from migrate.storage.json_models import write_file
+from migrate.targets.group.rollback_file import rollback_file
 from tests.support.checkpoints import (
     SourceState,
     source_operator,
@@ -93,6 +95,32 @@ def test_verify_against_older_checkpoint_suggests_moved_checkpoint_or_plan(
     result = migrate("verify", older, "spark:query")
     assert result.code == 5
     assert "pass the checkpoint that was moved, or the plan that was applied" in result.stderr
+
+
+@pytest.mark.parametrize("here", [True, False], ids=["rollback file here", "elsewhere"])
+def test_verify_against_older_checkpoint_blames_no_other_client(
+    chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: bool
+) -> None:
+    """Regression: Without the rollback file, migrate's own commits were "another client"'s."""
+    committed = {("t", 0): Committed(3), ("t", 1): Committed(4)}
+    before = GroupView("g", False, "Dead", "unknown")
+    folder = tmp_path if here else tmp_path / "other"
+    folder.mkdir(exist_ok=True)
+    write_file(rollback_file("commit", "c", "b:1", before, committed, {}), folder / "back.json")
+    now = GroupView("g", True, "Empty", "classic", committed=committed)
+    logs = {"t": {0: LogRange(0, 20), 1: LogRange(0, 20)}}
+    snapshot = ClusterSnapshot(logs, "c", source_group=now)
+    monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
+    older = write_source(tmp_path / "chk-6", {0: splits("t", [1, 2])})
+    result = migrate("verify", older, "group:g", "-b", "localhost:1")
+    assert result.code == 5
+    assert ("2 lost" if here else "2 moved on") in result.stdout
+    assert "pass the checkpoint that was moved, or the plan that was applied" in result.stderr
+    assert ("rollback file is in a different directory" in result.stderr) is not here
+    assert ("commits by migrate without --metadata look the same" in result.stderr) is not here
+    allowed = migrate("verify", older, "group:g", "-b", "localhost:1", "--allow-moved-on")
+    assert allowed.code == (5 if here else 0)
+    assert ("with higher group offsets, as allowed" in allowed.stderr) is not here
 
 
 @pytest.mark.parametrize(
