@@ -85,7 +85,10 @@ def job_refusals(
 
 
 def _if_different() -> str:
-    return f"; if the running job is not the job that you move, omit {option('flink_rest')}"
+    return (
+        f"; if the running job is a different job, omit {option('flink_rest')} (to check the group "
+        f"of the job that you move instead, add {option('source_group')})"
+    )
 
 
 def check_job(
@@ -267,7 +270,7 @@ def check_before_write(
         warn(JOB_MAY_RUN(evidence=f"{judgment.text}; {watch.text}"))
 
 
-# -- the signs of the reader, and the wait for them ------------------------------------------------
+# -- signs of a running reader, and how long to wait for them --------------------------------------
 
 
 def kept_running(origin: Origin, sign: str) -> Message:

@@ -39,13 +39,13 @@ _DID_YOU_MEAN = "did you mean"
 _CLAUSES = {
     "evidence": "(the evidence)",
     "how_to_stop": "stop the job with a savepoint",
-    "if_different": "; if the running job is not the job that you move, omit --flink-rest",
+    "if_different": "; if the running job is a different job, omit --flink-rest",
     "way_out": "(the remedy depends on the case)",
 }
 
 
 class Kind(str, Enum):
-    """The kinds of messages: the name in the documentation, by the exit code of the command."""
+    """The kinds of messages. The value of each kind is its name in the documentation."""
 
     REFUSAL = "refusal"  # exit code 4
     INPUT_ERROR = "input error"  # exit code 3

@@ -107,7 +107,7 @@ class _Comparison:
             outcome, records = MatchOutcome.AMBIGUOUS, high - low
         if tombstones:
             # Compaction removed these tombstones, or the mirror has not copied them yet. In the
-            # second case, a start here reads them once the mirror has copied them.
+            # second case, a reader that starts here reads them once the mirror has copied them.
             outcome, records = MatchOutcome.AMBIGUOUS, records + tombstones
         before, after = len(self.before), len(self.after)
         return Match(

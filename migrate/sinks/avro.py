@@ -1,8 +1,9 @@
 r"""A reader for a single map of strings in an Avro file.
 
 An object container file starts with ``Obj\x01``, a map of metadata (``avro.schema``, the schema as
-JSON; ``avro.codec``), and a sync marker of 16 bytes. Blocks follow. A block consists of a ``long``
-number of objects, a ``long`` size in bytes, the objects, and the sync marker.
+JSON; ``avro.codec``), and a sync marker of 16 bytes. Blocks follow. A block consists of
+the number of objects (a ``long``), their size in bytes (a ``long``), the objects, and the sync
+marker.
 
 A ``long`` is a zigzag varint. Strings and bytes start with their length. An array or a map is a
 series of runs. Each run starts with a ``long`` number of items; a run of 0 items is the end. A

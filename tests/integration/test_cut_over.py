@@ -211,7 +211,10 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert dry.code == 0, dry.stderr
     assert dry.stdout.splitlines()[1].split()[:2] == ["check", "ok"]
     assert "no obstacle was found; to continue with stop, run `migrate cut-over " in dry.stderr
-    for basis in ("as the job's last checkpoint; later steps: unknown", "by the records' times"):
+    for basis in (
+        "the duration of the job's last checkpoint; later steps: unknown",
+        "by the records' times",
+    ):
         assert basis in dry.stderr
     # Regression: only a chk-N was shown as CHK, and Flink deletes it after a few seconds.
     (chk,) = re.findall(r"as CHK to other commands: (\S+) \(Flink", dry.stderr)

@@ -53,11 +53,16 @@ def _first_command(line: str) -> tuple[Sequence[str], str]:
     """Return the words of a shell line's first command, and a note about any unchecked commands."""
     line = line.replace("\\\n", " ").strip()
     if not _PROGRAM.match(line):
-        return (), "the program is not checked, because the first word is not a program name"
+        return (
+            (),
+            "the command was not checked, because its first word is not a program name; check it "
+            "yourself",
+        )
     first, *rest = _SEPARATOR.split(line, maxsplit=1)
     words = re.split("[<>]", first)[0].split()
     is_more = any(text.strip() for text in rest)
-    return words, f"the commands after the first ({words[0]}) are not checked" if is_more else ""
+    note = f"only the first command ({words[0]}) was checked; check the commands after it yourself"
+    return words, note if is_more else ""
 
 
 def _problems(words: Sequence[str], working_directory: Path) -> Iterator[Message]:

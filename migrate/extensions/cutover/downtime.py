@@ -186,9 +186,12 @@ def predict(
         if record.downtime is not None
     ]
     stop, rest = durations.savepoint, None
-    stop_basis, rest_basis = "as the job's last savepoint", "because no earlier cut-over shows them"
+    stop_basis, rest_basis = (
+        "the duration of the job's last savepoint",
+        "because no earlier cut-over shows them",
+    )
     if stop is None:
-        stop, stop_basis = durations.checkpoint, "as the job's last checkpoint"
+        stop, stop_basis = durations.checkpoint, "the duration of the job's last checkpoint"
     if stop is None:
         stop_basis = "Flink has no savepoint or checkpoint of the job"
     if known:

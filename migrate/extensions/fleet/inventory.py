@@ -96,7 +96,7 @@ class ScannedJob:
 
 
 def scanned_job(row: Row, lags: Sequence[Lag] | None, unlisted: int) -> ScannedJob:
-    """Return a job from its checkpoint's row and the lag of each position.
+    """Return a job, built from its checkpoint's row and from the lag of each position.
 
     Args:
         row: the checkpoint's row in the ``checkpoints`` view.

@@ -170,7 +170,11 @@ def _judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
             # A savepoint's name contains only the first digits of the job ID, so it does not prove
             # that the job is the same.
             is_same = job.job_id == _digits_of_job(origin)
-            text = f"{other}, and this job wrote {origin.title}" if is_same else other
+            text = other
+            if is_same:
+                text += f", and this job wrote {origin.title}"
+            elif job not in own:
+                text += ", and migrate cannot determine whether this is the job that you move"
             return Judgment(
                 JobState.RUNNING, text, True, True, is_same_job=is_same, asked_flink=True
             )

@@ -122,8 +122,11 @@ def test_golden_locations_cover_each_log_version() -> None:
     ]
 
 
-def test_skipped_batch_is_committed_and_not_resumed_from() -> None:
-    """Spark's repartitioning commits a batch that never ran, and then restarts at its start."""
+def test_batch_after_skipped_batch_restarts_from_its_start() -> None:
+    """Spark's repartitioning commits a batch that never ran.
+
+    The next batch restarts from the start of that batch.
+    """
     directory = str(GOLDEN / "4.3" / "skipped-batch")
     ends = [
         next(iter(of_batch.values()))["skipped-batch-orders", 0]

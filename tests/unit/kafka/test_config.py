@@ -249,7 +249,7 @@ def test_jaas_login_module_yields_username_and_password(
         ),
     ],
 )
-def test_unsupported_jaas_login_module_is_refused_without_secret(
+def test_refusal_of_unsupported_jaas_login_module_omits_secret(
     tmp_path: Path, jaas: str, told: str
 ) -> None:
     message = _refusal(tmp_path, "", f"sasl.jaas.config={jaas}")

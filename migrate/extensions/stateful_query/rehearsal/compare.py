@@ -3,9 +3,9 @@
 The comparison uses the query's state after the batch that reads the records, before Spark removes
 the windows that it fires. Flink's watermark at a checkpoint cannot be determined. It may be lower
 or higher than Spark's watermark. A window that Flink still stores is therefore compared even if the
-query has fired it. A window that only Spark has usually counts as unexpected. The exception is a
-window that ends before every window that Flink stores, if the query has fired it or the output mode
-is ``complete``.
+query has fired it. A window that is only in Spark's state counts as unexpected. There is one
+exception: the window ends before every window that Flink stores, and either the query has fired it
+or the output mode is ``complete``.
 
 If the state has a TTL, Flink drops entries between the checkpoints, but Spark does not. Keys with
 an expired TTL are not compared (see ``expiry``).

@@ -128,8 +128,9 @@ def test_log_lists_first_command_if_later_commands_are_unchecked(
     (tmp_path / "there.sh").touch()
     with caplog.at_level("INFO", "migrate"):
         check_programs(_spec(line), tmp_path)
-    note = f"the commands after the first ({first}) are not checked"
+    note = f"only the first command ({first}) was checked; check the commands after it yourself"
     if first == "none":
-        note = "the program is not checked, because the first word is not a program name"
+        note = "the command was not checked, because its first word is not a program name; "
+        note += "check it yourself"
     keys = () if first is None else ("prime", "start")
     assert caplog.messages == [f"{key}: {note}" for key in keys]

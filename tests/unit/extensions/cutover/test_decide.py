@@ -683,7 +683,7 @@ def test_writes_and_starts_need_evidence_that_job_was_not_restarted(target: Any,
 
 @pytest.mark.parametrize("target", [_location(), _group(*_BOTH, by=_ID)])
 def test_user_is_not_told_to_start_query_if_job_may_be_restarted(target: Any) -> None:
-    """Regression: Without a command ``start``, the run waited for the user to start the query."""
+    """Regression: Without a ``start`` command, the run waited for the user to start the query."""
     facts = _facts(_record(**_SEEDED), target=target)
     assert isinstance(_decide("start", facts), Done)
     again = FlinkJob("b", "orders", "RUNNING", 9)

@@ -549,7 +549,7 @@ def test_consumer_of_group_counts_as_restart_only_if_restored_from_savepoint(
 ) -> None:
     """A Flink job may resume from the group under the same name.
 
-    Regression: Without a command ``start``, these consumers counted as the restarted job.
+    Regression: Without a ``start`` command, these consumers counted as the restarted job.
     """
     known, url = flink
     savepoint = _golden("2.2/stop")

@@ -233,7 +233,8 @@ def _past(job: str, day: int, *seconds: float) -> CutOverRecord:
             {"begun": _record("begun", [])},
             4.7,
             (
-                "unknown (stop: under 0.1 s, as the job's last checkpoint; later steps: unknown, "
+                "unknown (stop: under 0.1 s, the duration of the job's last checkpoint; later "
+                "steps: unknown, "
                 "because no earlier cut-over shows them)",
                 "unknown (rate: 4.7 records/s, x)",
             ),
@@ -243,7 +244,8 @@ def _past(job: str, day: int, *seconds: float) -> CutOverRecord:
             {"a": _past("payments", 2, 1.5, 8.5), "b": _past("payments", 3, 2.5, 30)},
             10,
             (
-                "32.0 s (stop: 2.0 s, as the job's last savepoint; later steps: 30.0 s, as in b)",
+                "32.0 s (stop: 2.0 s, the duration of the job's last savepoint; later steps: "
+                "30.0 s, as in b)",
                 "320 records (rate: 10.0 records/s, x)",
             ),
         ),

@@ -76,7 +76,7 @@ def test_cause_of_missing_key_is_undetermined_without_ttl_or_time(expiry: Expiry
     assert expiry.cause(None, is_new=True) is Cause.UNKNOWN
 
 
-def test_time_of_copied_checkpoint_proves_no_expiry() -> None:
+def test_time_of_copied_checkpoint_does_not_prove_expiry() -> None:
     """Regression: A cleared key was "expired", because the copied savepoint was newer."""
     newest_access, copied = EARLIER + 5_000, EARLIER + DAY_MS
     expiry = Expiry(60_000, EARLIER, newest_access, copied)
