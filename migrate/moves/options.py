@@ -400,12 +400,12 @@ class PlanArguments(MoveArguments, total=False):
 
 
 @cache  # so that a command logs the note once
-def _note_default_port(bootstrap_servers: str) -> None:
-    """Log a note about addresses without a port."""
+def _note_default_port(name: str, bootstrap_servers: str) -> None:
+    """Log a note about addresses without a port; ``name`` is the option that contains them."""
     for address in filter(None, map(str.strip, bootstrap_servers.split(","))):
         if not address.rpartition(":")[2].isdecimal():
             log.info(
-                f"note: {option('bootstrap_servers', redact_url(address))} has no port, so the "
+                f"note: {option(name, redact_url(address))} has no port, so the "
                 "Kafka client uses port 9092"
             )
 
@@ -416,11 +416,13 @@ class Kafka:
 
     Attributes:
         kafka_properties: ``key=value`` strings.
+        servers_option: the name of the option that contains ``bootstrap_servers``, for messages.
     """
 
     bootstrap_servers: str | None = None
     kafka_config: Path | None = None
     kafka_properties: Sequence[str] = ()
+    servers_option: str = "bootstrap_servers"
 
     @property
     def is_given(self) -> bool:
@@ -458,9 +460,11 @@ class Kafka:
         Raises:
             ConfigError: the properties cannot be used.
         """
-        from migrate.kafka.config import kafka_config
+        from migrate.kafka.config import check_servers, kafka_config
 
-        _note_default_port(self.bootstrap_servers or "")
+        if self.bootstrap_servers:
+            check_servers(option(self.servers_option), self.bootstrap_servers)
+            _note_default_port(self.servers_option, self.bootstrap_servers)
         # AWS tools also read AWS_REGION.
         region = os.environ.get("AWS_REGION")
         return kafka_config(
@@ -495,6 +499,7 @@ def target_connection(arguments: ToKafkaArguments) -> Kafka:
     return Kafka(
         arguments.get("to_bootstrap_servers"),
         local_path(os.fspath(file)) if file is not None else None,
+        servers_option="to_bootstrap_servers",
     )
 
 

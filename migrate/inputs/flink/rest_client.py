@@ -5,6 +5,7 @@ from __future__ import annotations
 import http
 import http.client
 import json
+import re
 import threading
 import urllib.error
 import urllib.request
@@ -38,6 +39,8 @@ _LARGEST_ANSWER = 16 * 2**20
 _LONGEST_TEXT = 2_000
 
 _Answer = TypeVar("_Answer", bound=BaseModel)
+# An address without a scheme. It has a port, because a word alone may be anything.
+_HOST_AND_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):[0-9]+/?")
 
 
 class FlinkRestError(ServiceError):
@@ -53,16 +56,27 @@ def check_address(url: str, variable: str | None = None) -> None:
 
     ``variable`` is the environment variable that contains the URL; None if the option contains it.
     """
+    if _is_address(url):
+        return
+    name = variable or option("flink_rest")
+    with_scheme = f"http://{url}"
+    # Without a scheme, the address contains no password if it is only a host and a port.
+    if _HOST_AND_PORT.fullmatch(url) and _is_address(with_scheme):
+        raise UsageError(
+            f"{name}: {url} is not an address of the form http://host:port; did you mean "
+            f"{with_scheme}?"
+        )
+    # The message does not show the address, because it may contain a password.
+    raise UsageError(f"{name}: this is not an address of the form http://host:port")
+
+
+def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.username is None
         parts.port  # noqa: B018 - raises ValueError if the port is not a number
     except ValueError:
-        usable = False
-    if not usable:
-        # The message does not show the address, because it may contain a password.
-        name = variable or option("flink_rest")
-        raise UsageError(f"{name}: this is not an address of the form http://host:port")
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
 
 
 def get(url: str, answer_type: type[_Answer], path: str) -> _Answer:

@@ -56,6 +56,11 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _LARGEST_PORT = 65_535
+# An address with something else in the place of the port.
+_WITH_BAD_PORT = re.compile(
+    r"(?:(?:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)://)?(?:\[[^\]\s]+\]|[^\s:;/\[\]]+):([^\s:;/\[\]]+)",
+    re.IGNORECASE,
+)
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", AWS_MSK_IAM)
 # The properties that protect a connection. If a property is unknown, `migrate` suggests similar
@@ -242,6 +247,7 @@ def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
 def check_servers(name: str, servers: str) -> None:
     """Refuse addresses that contain credentials, and invalid addresses, such as ``http://…``.
 
+    ``name`` is the property, the option, or the environment variable that contains the addresses.
     Messages about brokers show their addresses and would therefore show the credentials.
 
     Raises:
@@ -255,6 +261,10 @@ def check_servers(name: str, servers: str) -> None:
     for server in servers.split(","):
         address = _ADDRESS.fullmatch(server.strip())
         if server.strip() and (address is None or int(address[1] or 0) > _LARGEST_PORT):
+            if with_port := _WITH_BAD_PORT.fullmatch(server.strip()):
+                raise ConfigError(
+                    f"{name} {server.strip()}: {with_port[1]!r} is not a port; pass HOST:PORT"
+                )
             scheme = re.match(r"[a-z]+://", server.strip())
             form = f" without {scheme[0]}" if scheme else ", and separate brokers with commas"
             raise ConfigError(

@@ -181,7 +181,14 @@ def test_failure_text_of_flink_is_redacted_and_truncated() -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        *("ftp://host:1", "host:8081", "http://", "https://user:secret@host:1", "http://u@host"),
+        *(
+            "ftp://host:1",
+            "host",
+            "user:secret@host:1",
+            "http://",
+            "https://user:secret@host:1",
+            "http://u@host",
+        ),
         *("http://[::1", "http://host:99999", "http://host:x"),
     ],
 )
@@ -189,6 +196,16 @@ def test_invalid_flink_rest_address_is_usage_error_without_secret(url: str) -> N
     with pytest.raises(UsageError) as refused:
         known_jobs(url)
     assert str(refused.value) == "flink_rest: this is not an address of the form http://host:port"
+
+
+@pytest.mark.parametrize("url", ["localhost:8081", "10.0.0.1:8081/", "[::1]:8081"])
+def test_flink_rest_address_without_scheme_is_usage_error_with_suggestion(url: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        known_jobs(url)
+    assert str(refused.value) == (
+        f"flink_rest: {url} is not an address of the form http://host:port; did you mean "
+        f"http://{url}?"
+    )
 
 
 def test_job_has_ended_only_in_globally_terminal_states() -> None:
