@@ -24,7 +24,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A type without parts; ``convert`` is None if Arrow accepts the values unchanged."""
+    """A type without nested types; ``convert`` is None if Arrow accepts the values unchanged."""
 
     ddl: str
     convert: Convert | None = None
@@ -143,7 +143,7 @@ def arrow_type(type_: ColumnType) -> pa.DataType:
 
     match type_:
         case Leaf("TIMESTAMP"):
-            return pa.timestamp("us", tz="UTC")  # the only unit that Spark accepts
+            return pa.timestamp("us", tz="UTC")  # Spark accepts only microseconds
         case Leaf(ddl):
             return pa.type_for_alias(_ALIASES[ddl])
         case DecimalOf(precision, scale):

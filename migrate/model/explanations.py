@@ -34,7 +34,7 @@ class Explanation(NamedTuple):
 
     def summary(self, width: int) -> str:
         """Return the meaning, shortened to ``width`` columns, for the list of all codes."""
-        meaning = re.sub(r"^[A-Z_]+: ", "", self.meaning)  # without the placeholder of a subject
+        meaning = re.sub(r"^[A-Z_]+: ", "", self.meaning)  # remove a placeholder such as OPERATOR:
         sentence = re.split(r"[.:;] | \(|\.$", meaning)[0].replace("`", "")
         return shorten(sentence, width, placeholder=" …")
 
@@ -49,9 +49,10 @@ class Explanation(NamedTuple):
 
 
 def read_catalogs() -> dict[str, MessageTemplate]:
-    """Return the template of each reason that a command ends with, by code.
+    """Return the message template of each refusal and error, by code.
 
-    The codes of findings and warnings are not included: ``read_explanations`` explains them.
+    The codes of findings and warnings are not included, because ``read_explanations`` explains
+    them.
     """
     return {
         template.code: template
@@ -77,7 +78,7 @@ def read_explanations() -> Mapping[str, Explanation]:
     for package in (__package__, *extension_packages()):
         file = files(package).joinpath("explanations.md")
         if not file.is_file():
-            continue  # an extension without warnings of its own
+            continue  # this extension has no warnings
         for section in file.read_text(encoding="utf-8").split("\n## ")[1:]:
             code, kind, meaning, *advice = (
                 " ".join(paragraph.split()) for paragraph in section.split("\n\n")

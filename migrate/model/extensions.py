@@ -1,4 +1,4 @@
-"""The core's only access to the extensions.
+"""The only module through which the core accesses the extensions.
 
 The core does not import extensions directly. The core finds the extensions by the names in
 ``EXTENSIONS``, and imports the package of an extension only when it needs a name from the package.
@@ -12,7 +12,8 @@ An extension declares these constants in its package:
 - ``MOVED_OPTIONS``: for each replaced option, such as ``to-spark --state``, the command line to use
   instead.
 - ``SCHEMAS``: for each command, the module, the class, and the title of its report's JSON Schema.
-- ``EXPLANATIONS``: a line of ``migrate explain`` by word.
+- ``EXPLANATIONS``: for each word that ``migrate explain`` accepts in addition to the codes, the
+  line that it prints.
 
 The ``catalog`` module of an extension contains its messages (``migrate.model.message``), and its
 ``explanations.md`` explains the codes of its warnings.
@@ -71,7 +72,7 @@ def declared_names(kind: str) -> dict[str, str]:
 
 
 def service(extension: str, name: str) -> Any:
-    """Return a name that an extension offers in ``SERVICES``.
+    """Return the function or class that an extension offers in ``SERVICES`` under a name.
 
     Raises:
         UsageError: the extension is not installed.

@@ -30,11 +30,12 @@ class CodePolicy(NamedTuple):
     """The effect on a move of the findings with one code.
 
     Attributes:
-        severity: the severity of a certain finding.
+        severity: the severity of a finding whose ``is_certain`` is True.
         job_wide: True if the finding is about the whole job; a blocker then counts for every
             source.
-        another_source: True if the finding is about a source that cannot be chosen. If the user
-            chooses sources by name, such a finding does not count.
+        another_source: True if the finding is always about a source that the user cannot choose. If
+            the user chooses sources by name, such a finding does not count, because it cannot be
+            about them.
         unread: True if the finding is about an unreadable Kafka source. If the checkpoint has no
             other source, the plan shows this finding instead of the error "no Kafka source".
         by_partition: True if the plan shows the fact in each partition's row instead of as a
@@ -91,7 +92,8 @@ class Code(str, Enum):
         ),
     )
     INITIAL_DISCOVERY = "initial-discovery", _note()
-    # These two findings are for Spark queries. A query's location does not show these facts.
+    # These two findings are for Spark queries. They report information that is missing in a query's
+    # checkpoint location.
     KAFKA_ASSUMED = "kafka-assumed", _warning()
     QUERY_ID_MISSING = "query-id-missing", _warning()
     LATEST_MARKER = "latest-marker", _warning(by_partition=True, scan_obstacle=True)

@@ -35,7 +35,7 @@ from migrate.model.wording import counted, did_you_mean, join_some
 _MAX_ITEMS = 20
 _OPTION = "option"
 _DID_YOU_MEAN = "did you mean"
-# The placeholders of facts that are clauses.
+# For each fact that is a clause, the text that the documentation shows in its place.
 _CLAUSES = {
     "evidence": "(the evidence)",
     "how_to_stop": "stop the job with a savepoint",
@@ -51,8 +51,8 @@ class Kind(str, Enum):
     INPUT_ERROR = "input error"  # exit code 3
     SERVICE_ERROR = "service error"  # exit code 6
     STOP = "stop of a cut-over"  # exit code 5
-    WARNING = "warning"  # does not stop the command
-    FINDING = "finding"  # its code determines the severity
+    WARNING = "warning"  # the command continues
+    FINDING = "finding"  # the finding's code determines the severity
 
 
 class MessageTemplate:
@@ -87,7 +87,7 @@ class MessageTemplate:
         return frozenset(_fields(self.what) | _fields(self.way_out))
 
     def placeholders(self) -> Message:
-        """Return a message for the documentation: each fact is its name in capitals.
+        """Return a message for the documentation, with the facts' names in capitals as values.
 
         A fact that is a clause is described in words, because its name would not fit the sentence.
         """
@@ -96,7 +96,7 @@ class MessageTemplate:
         )
 
 
-# A message of each kind; the catalogs call these.
+# The catalogs call these to create a template, one for each kind of message.
 refusal = MessageTemplate
 input_error = partial(MessageTemplate, kind=Kind.INPUT_ERROR)
 service_error = partial(MessageTemplate, kind=Kind.SERVICE_ERROR)
@@ -168,7 +168,7 @@ class _Option:
         self.name = name
 
     def __format__(self, value: str) -> str:
-        if "=" in value:  # a topic and its new name
+        if "=" in value:  # a topic's old and new name
             old, new = value.split("=")
             return option(self.name, {old: new})
         return option(self.name, True if value == "true" else value or None)

@@ -26,7 +26,7 @@ _FLAGS = {
     "stopped_at_ms": "--stopped-at",
     "ttl_ms": "--ttl",
 }
-# The command-line options that no function has.
+# The options that exist only on the command line, not as arguments of Python functions.
 _FLAGS_ONLY = ("all_", "limit", "plan_out", "query_file", "spark_version", "wide")
 
 
@@ -39,7 +39,7 @@ def python_call(name: str, value: Value = None) -> str:
     if isinstance(value, Enum):
         value = value.value
     if isinstance(value, str):
-        import json  # here, because few commands need it
+        import json  # imported here; few commands need it
 
         return f"{name}={json.dumps(value, ensure_ascii=False)}"
     return f"{name}={value!r}"
@@ -85,7 +85,7 @@ def _text(value: Value) -> str:
 # variable.
 _of_process: Notation = python_call
 _of_call: ContextVar[Notation | None] = ContextVar("notation", default=None)
-# The options that the current call chooses itself.
+# The options that the current call sets itself, so the user cannot set them.
 _chosen_by_call: ContextVar[Collection[str]] = ContextVar("chosen", default=())
 
 
@@ -101,7 +101,7 @@ def option(name: str, value: Value = None) -> str:
 
 
 def can_set(name: str) -> bool:
-    """Return whether the reader of a message can set an option; a cut-over chooses some itself."""
+    """Return whether the reader of a message can set an option; a cut-over sets some itself."""
     return name not in _chosen_by_call.get()
 
 
@@ -114,7 +114,8 @@ def notation() -> Notation:
 def process_notation(notation: Notation) -> Iterator[None]:
     """Write the options of all messages of this process in a notation.
 
-    A function that pickle can find, such as ``command_line``, can be sent to a worker process.
+    To use the same notation in worker processes, pass a function that can be pickled, such as
+    ``command_line``.
     """
     global _of_process
     before, _of_process = _of_process, notation

@@ -66,7 +66,7 @@ class MergeSources(str, Enum):
 
 
 class OnAmbiguous(str, Enum):
-    """The policy for a position whose records occur several times in the target's cluster."""
+    """The policy for a position whose records match several offsets in the target's cluster."""
 
     FAIL = "fail"
     FIRST = "first"  # the first place; loses no record, may duplicate records up to the last place
@@ -75,7 +75,7 @@ class OnAmbiguous(str, Enum):
 class Compare(str, Enum):
     """The extent of the comparison between a topic and its copy in another cluster."""
 
-    SAMPLES = "samples"  # up to a limit on each side of the position, and samples beyond it
+    SAMPLES = "samples"  # up to 100,000 records on each side of the position, and samples
     ALL = "all"
 
 
@@ -112,7 +112,7 @@ def _check_topic_map(topics: Mapping[str, str]) -> None:
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-# The largest range of partitions. A mistyped range must not exhaust the memory.
+# The largest range of partitions, so that a mistyped range does not exhaust the memory.
 _MOST_PARTITIONS = 1_000_000
 
 

@@ -29,10 +29,10 @@ class ClusterPartition(NamedTuple):
         return f"{self.topic}-{self.partition}{suffix}"
 
 
-# The prefixes that mark a string as a Spark query's checkpoint location or a consumer group name.
 # The assumed maximum difference, in seconds, between the storage's clock and the clocks of this
 # machine and of producers.
 CLOCK_DIFFERENCE = 60.0
+# The prefixes that mark a string as a Spark query's checkpoint location or a consumer group name.
 SPARK_PREFIX = "spark:"
 GROUP_PREFIX = "group:"
 
@@ -67,7 +67,8 @@ class Origin:
     """The origin of positions, such as a checkpoint or a batch of a Spark query.
 
     Attributes:
-        kind: ``checkpoint`` also for a savepoint, and ``positions`` for any other input.
+        kind: ``checkpoint`` for a checkpoint or savepoint, ``batch`` for a Spark query, and
+            ``positions`` for any other input.
         pointer: the checkpoint's directory; ``spark:`` and the query's checkpoint location; or the
             name of another input, such as ``group:NAME``.
         number: the number of the checkpoint or batch; 0 for another input.

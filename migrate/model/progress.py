@@ -1,6 +1,7 @@
 """Progress messages about long stages, for outputs on which lines cannot be redrawn.
 
-Examples are a log file, a cron job, and a notebook. A stage is the block of ``timed``.
+Examples of such outputs are a log file, a cron job's output, and a notebook. A stage is a block of
+code in ``timed``.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class RunningStage:
 class Ticker:
     """Calls a function at regular intervals while at least one stage is running.
 
-    The time continues through stages that follow one another.
+    The interval between calls also continues from one stage to the next, so that many short stages
+    are shown as often as a long one.
 
     Args:
         interval: the number of seconds between calls.

@@ -80,18 +80,19 @@ class Side(Enum):
     """The log to read: in the job's cluster (old) or in the cluster with the copy (new)."""
 
     OLD = "old"
-    ALL_OLD = "all old"  # with the records of aborted transactions
+    ALL_OLD = "all old"  # includes records of aborted transactions
     NEW = "new"
     ALL_NEW = "all new"
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A read of up to ``before`` records before an offset or time, and up to ``after`` from it on.
+    """A request for at most ``before`` records below ``at``, and at most ``after`` from ``at`` on.
 
     Attributes:
-        is_time: True if ``at`` is a time in epoch milliseconds. The start then refers to the first
-            record with that time or a later time, or to the log end if there is no such record.
+        is_time: True if ``at`` is a time in epoch milliseconds instead of an offset. The time
+            stands for the offset of the first record with that time or a later time, or for the log
+            end offset if there is no such record.
         partition: a different partition of the topic, to read instead.
     """
 

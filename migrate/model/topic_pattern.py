@@ -93,9 +93,9 @@ def topic_pattern(text: str) -> TopicPattern:
         at = token.end()
     try:
         with warnings.catch_warnings():
-            # Python warns about sets such as [a--b] and, in Python 3.10, about flags that are not
-            # at the start. Other warnings may be about objects that the garbage collector happens
-            # to find now.
+            # Treat Python's warnings about a pattern as errors: about sets such as [a--b] and, in
+            # Python 3.10, about flags that are not at the start. Do not treat other categories as
+            # errors, because the garbage collector may cause such warnings at any time.
             for category in (FutureWarning, DeprecationWarning):
                 warnings.simplefilter("error", category)
             _compiled(text)

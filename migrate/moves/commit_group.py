@@ -84,17 +84,17 @@ class GroupChange:
         """Make the change, unless the cluster, the group, or the job has changed in the meantime.
 
         If the group already has the new offsets and there is no ``cut_over``, return immediately.
-        Otherwise, first wait until a running job would have completed its next checkpoint, or a
-        running query would have started its next batch (at most a minute), and refuse if there is
-        one. See ``wait_for_sign``.
+        Otherwise, first wait until a job that is still running would have completed its next
+        checkpoint, or a query that is still running would have started its next batch (at most a
+        minute). If such a checkpoint or batch appears, refuse the change. See ``wait_for_sign``.
 
         Args:
             confirm: called after the wait and before anything is written; it may raise to stop the
                 change.
 
         Raises:
-            Refused: the change has refusals, something has changed in the meantime, or
-                ``rollback_path`` exists; nothing was written.
+            Refused: the change has refusals; the cluster, the group, or the job has changed in the
+                meantime; or ``rollback_path`` exists. Nothing was written.
             UsageError: no file can be written at ``rollback_path``; this is checked before the
                 wait.
             BrokerError: the group could not be read; nothing was written.
@@ -119,7 +119,7 @@ class GroupChange:
         )
         if confirm is not None:
             confirm()
-        # The wait or the user's answer may have taken a long time.
+        # Check again, because the wait or the user's answer may have taken a long time.
         recheck_plan(self._request, self.plan)
         if self._request.flink_rest is not None:
             again = judge(self.plan.origin, self._request.flink_rest)

@@ -27,8 +27,10 @@ class Option:
         requires: the names of options, at least one of which must be passed with this option.
         excludes: the names of options that cannot be passed with this option.
         unless: the names of options. If any of them is passed, ``excludes`` does not apply.
-        reason: the reason for ``requires`` or ``excludes``, after a comma; empty if it is obvious.
-        default: the default; None if it follows from the type (``_is_given``).
+        reason: the reason for ``requires`` or ``excludes``, which the error shows after a comma;
+            empty if the reason is obvious.
+        default: the default value; None if the type determines the default value (see
+            ``_is_given``).
     """
 
     help: str
@@ -112,7 +114,7 @@ def _is_given(value: Any, kind: Any, declaration: Option) -> bool:
     """Return whether a value differs from the option's default.
 
     The default is None, False, an empty collection, or the first member of an enum. An empty string
-    counts as a value; it may come from an unset variable.
+    counts as a value, because the user may have passed an unset shell variable.
     """
     if value is None or value == declaration.default:
         return False

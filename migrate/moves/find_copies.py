@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from migrate.kafka.log_pairs import LogPairs
 
 ABORTED_LEFT = "the records without a copy may be of aborted transactions that are never copied"
-# The number of partitions whose records are in memory at the same time. The second number applies
-# if all records are compared.
+# The number of partitions whose records are in memory at the same time: by default, and if all
+# records are compared.
 _PARTITIONS_AT_ONCE = 64
 _WHOLE_PARTITIONS_AT_ONCE = 8
 # A read of more than this number of records covers only one partition at a time.
 _LONG_READ = 4000
-# The number of records to compare in each log, in all partitions together, unless all records are
-# compared.
+# The number of records to compare in each cluster, in total for all partitions. It does not apply
+# if all records are compared.
 _MOST_RECORDS = 10_000_000
 # Seconds between polls of a lagging mirror.
 _PAUSE = 2.0
@@ -119,8 +119,9 @@ def compare_logs(
     results = _compare(pairs, positions, depth)
     again = {p: at for p, at in positions.items() if _may_lack_aborted(results[p])}
     if again:
-        # Beyond the last stable offset, the job has consumed records of an open transaction. If the
-        # transaction is committed, the mirror still copies them.
+        # Do not repeat the comparison for positions beyond the last stable offset. There, the job
+        # has consumed records of an open transaction, and the mirror will copy them if the
+        # transaction is committed.
         stable = committed_pairs.old_log_ends(list(again))
         again = {p: at for p, at in again.items() if at <= stable[p]}
         for p, match in _compare(committed_pairs, again, depth).items():
@@ -146,8 +147,8 @@ def _choose(match: Match, committed: Match) -> Match:
     """Return the match to use, from the matches with and without aborted records.
 
     If only records of aborted transactions have no copies, the mirror may lag, or it may never copy
-    such records. If the logs do not show which is true, a start at the log end offset may duplicate
-    these records.
+    such records. The logs might not show which is true. In that case, if the target starts at the
+    log end offset and the mirror then copies these records, they are duplicated.
     """
     if match.next_offset is not None:
         if committed.next_offset is None:
@@ -176,9 +177,10 @@ def _choose(match: Match, committed: Match) -> Match:
 
 
 def _choose_violation(match: Match, committed: Match) -> Match:
-    """Return the match to use, if neither match has an offset.
+    """Return the match to use if neither match has an offset, and the mirror does not lag.
 
-    If the mirror copies no aborted transactions, a missing copy of their records is no violation.
+    A record without a copy usually shows that the new log is not a complete copy. It does not show
+    this if the record belongs to an aborted transaction and the mirror does not copy those.
     """
     if match.outcome is not MatchOutcome.FILTERED:
         return match
@@ -225,7 +227,7 @@ def _combine(match: Match, committed: Match) -> Match:
     """Return one match for two matches with the same offset.
 
     Some records of aborted transactions equal other records, so the logs do not show whether the
-    mirror copies them. Both matches are therefore possible.
+    mirror copies aborted transactions. Therefore, either match may be the correct one.
     """
     both = (match, committed)
     if match.outcome.is_match and committed.outcome.is_match:

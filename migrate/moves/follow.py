@@ -102,8 +102,8 @@ def follow(
             if followed.batch is not None and before is None:
                 output = output_warning(follower.directory, files)
             if followed.batch is None and before is not None:
-                # An unmounted directory is also empty, so report this. A query that restarts
-                # from scratch soon has batch 0.
+                # The query no longer has batches. Either it restarts from scratch and soon has
+                # batch 0, or its directory's mount is missing. Warn, because of the second case.
                 problem = BATCHES_DELETED(batch=before, query=query, seconds=f"{pause:g}")
         except (ServiceError, EmptyEntry, OSError) as error:
             if once:

@@ -40,7 +40,7 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
             f"the checkpoint is missing; pass CHK, or a saved plan with {option('plan')}"
         )
     side = parse_side(chk)
-    check_no_credentials(side.label, InputError)  # messages show the label
+    check_no_credentials(side.label, InputError)  # messages show this label
     broker = None
     if side.kind is not SideKind.CHECKPOINT:
         if request.target.group is not None and side.kind is not SideKind.SPARK:

@@ -62,13 +62,13 @@ def spark_settings(texts: Iterable[str]) -> dict[str, str]:
     """Parse ``spark.KEY=VALUE`` strings.
 
     Raises:
-        UsageError: a string has another form.
+        UsageError: a string does not have this format.
     """
     settings = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.startswith("spark."):
-            # Without "=", the text may be a secret value.
+            # Without "=", the text may be a secret value, so the message does not show it.
             name = f"{option('spark_conf')} {key}" if equals else option("spark_conf")
             raise UsageError(f"{name}: expected spark.KEY=VALUE")
         settings[key] = value
@@ -221,7 +221,7 @@ class SinkArguments(TypedDict, total=False):
 
 
 class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
-    """The contents and limits of a move. By default, it must not lose or duplicate records."""
+    """The options of a move. By default, a move must not lose or duplicate records."""
 
     source_group: Annotated[
         str | None,

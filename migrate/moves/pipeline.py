@@ -84,8 +84,8 @@ def make_move(
     """Query the job's cluster once, if a broker is set, and plan each part.
 
     ``parts`` contains the sources for each plan; by default, one plan covers all sources that move.
-    ``into`` is the savepoint or query that receives the positions, or None. If ``request.source``
-    is set, other sources are always ignored.
+    ``into`` is the savepoint or query that receives the positions, or None. Findings about other
+    sources of the job are ignored if ``ignore_other_sources`` is True or ``request.source`` is set.
 
     Raises:
         UsageError: options cannot be combined, or they list a topic that no source reads.
@@ -97,7 +97,7 @@ def make_move(
     servers = str(broker["bootstrap.servers"]) if broker is not None else None
     plans = []
     for sources in [chosen] if parts is None else parts:
-        if into is not None and not sources:  # nothing moves into this source of the target
+        if into is not None and not sources:  # this part gets no positions
             plans.append(Plan(positions.origin, request.target, (), snapshot=snapshot))
             continue
         plan = make_plan(
@@ -115,7 +115,7 @@ def make_move(
             origin = replace(plan.origin, pointer=os.path.realpath(pointer))
             plan = replace(plan, origin=origin)
         if request.to_kafka.is_given:
-            from migrate.moves.translate import translate_plan  # here, because few moves need it
+            from migrate.moves.translate import translate_plan  # imported here; few moves need it
 
             plan = translate_plan(plan, request)
         plans.append(plan)
@@ -152,8 +152,9 @@ def _ask_broker_about(
         chosen,
         request.job_policies,
         source_group=request.source_group,
-        # SPARK is used for a target without a group. If the target reads from another cluster,
-        # ``translate_plan`` queries that cluster about the target's group.
+        # SPARK stands for any target without a group. If the target reads from another cluster, do
+        # not query this cluster about the target's group: ``translate_plan`` queries the other
+        # cluster.
         target=SPARK if request.to_kafka.is_given else request.target,
         into=into,
     )

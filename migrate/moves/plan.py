@@ -58,7 +58,7 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
 
 
 def check_job_of_plan(request: Request, plan: Plan, *, saved: bool = False) -> Judgment:
-    """Judge the job that wrote a plan's checkpoint; see ``check_job`` for arguments and errors."""
+    """Check whether the job that wrote a plan's checkpoint kept running; see ``check_job``."""
     return check_job(
         plan.origin,
         request.flink_rest,
@@ -71,8 +71,9 @@ def check_job_of_plan(request: Request, plan: Plan, *, saved: bool = False) -> J
 def compared_group(*plans: Plan) -> str | None:
     """Return the job's group if its commits show that the job did not continue, else None.
 
-    The commits show this if each of them equals the position in the checkpoint. A lower commit
-    shows nothing, because it may come from a different time or a different client.
+    The commits show this if the commit of each compared partition equals its position in the
+    checkpoint. A lower commit shows nothing, because it may come from a different time or a
+    different client.
     """
     compared = [
         (planned.flink_committed, planned.position)
@@ -107,7 +108,7 @@ def check_origin(
 def check_before_writing_plan(
     request: Request, plan: Plan, judgment: Judgment, *, saved: bool = False
 ) -> None:
-    """Check just before a plan or its start offsets are written, as ``check_before_write`` does.
+    """Call ``check_before_write`` just before a plan or the plan's start offsets are written.
 
     Raises:
         Refused: as in ``check_before_write`` and ``recheck_plan``.
@@ -183,7 +184,7 @@ def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
 
 
 def other_command_error(name: str, plan: Plan) -> UsageError:
-    """Return the error for a plan for a different command; for ``name``, see ``load_plan``."""
+    """Return the error for a plan that a different command must apply."""
     command = shlex.join(plan.target.command)
     way_out = f"; apply it with `migrate {command} --plan {name}`" if name != "this" else ""
     return UsageError(f"{name} is a plan for {command}{way_out}")

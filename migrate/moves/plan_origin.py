@@ -145,7 +145,7 @@ def _name_other_starts(plan: Plan) -> tuple[str, ...]:
 
 
 def _difference(planned: PlannedPartition, starts: Mapping[str, int | Marker | None]) -> str:
-    """Return how a partition's current ``starts`` differ from the plan; empty if they agree."""
+    """Return the difference between a partition's ``starts`` and the plan; "" if they agree."""
     if planned.operator_id is None:
         return f"unknown in the plan, but its position is {_join_starts(starts)}" if starts else ""
     if planned.operator_id not in starts:

@@ -147,7 +147,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
     last_file_batch = memory.last_numbers(WriterKind.FILES).get("")
     if last_file_batch is not None and last_file_batch < batch:
         raise Refused(SINK_FILES_BEHIND(sink=name, last=last_file_batch, next=batch + 1))
-    from migrate.sinks.spark_files import FORMAT  # imported here; most moves pass no sink
+    from migrate.sinks.spark_files import FORMAT  # imported here; few moves have a sink
 
     if last_file_batch is None and not set(memory.formats) - {FORMAT}:
         warnings.append(WarningText(SINK_HIDES_FILES_OF_COPY(sink=name, batch=batch)))
@@ -155,7 +155,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
 
 
 def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
-    """Return warnings if a sink may drop or hide the output of a Flink job without its old state.
+    """Return warnings if a sink may drop or hide the output of a job that starts without state.
 
     Raises:
         Refused: the sink cannot be read.
@@ -172,7 +172,7 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
 
 
 def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory, list[WarningText]]:
-    """Return the sink's name, its memory of writers, and warnings about unreadable parts."""
+    """Return the sink's name, the writers that it remembers, and any read warnings."""
     directory = named_location("sink", sink)
     name = directory.name
     try:
@@ -216,7 +216,7 @@ def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[Mes
 
 
 def _other_name_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
-    """Yield warnings about the names that the sink remembers, for a query with an unknown name."""
+    """Yield warnings about remembered writer names, because the new query may use one of them."""
     for message, kind in (
         (SINK_REMEMBERS_IDENTIFIERS, WriterKind.HUDI),
         (SINK_REMEMBERS_TRANSACTIONS, WriterKind.TXN_APP),
@@ -226,7 +226,7 @@ def _other_name_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]
 
 
 def _listed(writers: Mapping[str, int]) -> list[str]:
-    """Return the writers with their last numbers; a table may remember hundreds."""
+    """Return each writer with its last number, such as ``'app' up to 7``."""
     return [
         f"{writer!r} up to {last}{' (permanently)' if last >= _END_OF_INPUT else ''}"
         for writer, last in writers.items()

@@ -23,7 +23,7 @@ from migrate.planning.shared_topics import shared_topics
 from migrate.targets.source_options import SourceStart
 
 _MAX_NAMED = 5
-# The highest number of a Spark source.
+# The highest number that ``--spark-source`` accepts.
 _MAX_NUMBER = 9999
 
 
@@ -140,10 +140,10 @@ def _report_assignment(assignment: Assignment) -> None:
 
 
 def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator[Message]:
-    """Yield a refusal for each topic that Flink sources read, possibly from two clusters.
+    """Yield a refusal for each topic that several Flink sources may read from different clusters.
 
-    The broker's answers apply to only one cluster. Without a broker, nothing is refused, because
-    each Spark source gets its own positions.
+    The broker's answers would be wrong for a topic of another cluster. Without a broker, nothing is
+    refused, because each Spark source gets its own positions.
     """
     if move.snapshot is None or move.request.policies.one_cluster:
         return

@@ -112,7 +112,7 @@ def to_spark(
     else:
         chosen_input = read_input(chk, request)
         if spark_source:
-            from migrate.moves.spark_sources import plan_streams  # here, because few moves use it
+            from migrate.moves.spark_sources import plan_streams  # imported here; few moves use it
 
             sources, plans, warnings = plan_streams(chosen_input, request, spark_source)
             check_origin(chosen_input.positions.origin, request, plans, writes=writes)

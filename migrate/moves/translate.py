@@ -60,7 +60,7 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
     translated = translate_positions(
         plan.next_offsets, old, new, names, wait=request.wait, is_whole=is_whole
     )
-    target = ask_broker(new, question)  # again, because the logs have grown
+    target = ask_broker(new, question)  # query again, because the logs have grown
     return translated_plan(plan, translated, target, request.policies, is_whole=is_whole)
 
 
@@ -76,10 +76,11 @@ def _cost(plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]) -> str:
 
 
 def check_target_kafka(plan: Plan, target_kafka: Kafka) -> None:
-    """Check that the user specified the target's cluster if and only if it is not the job's.
+    """Check that the user passed the target's cluster if the plan needs it, and otherwise not.
 
     Raises:
-        UsageError: the target's cluster is missing, or it must not be specified.
+        UsageError: the plan's target reads from another cluster, and that cluster is missing; or
+            the target reads from the job's cluster, and another cluster was passed.
     """
     if plan.is_translated and not target_kafka.is_given:
         raise UsageError(
@@ -101,11 +102,11 @@ def translate_side(
     new: KafkaConfig,
     names: Mapping[str, str],
 ) -> PositionSet:
-    """Return the positions of a diff's left side in the cluster of the right side.
+    """Translate the positions of a diff's left side to offsets in the cluster of the right side.
 
     A position without a match becomes ``Unknown.UNRESOLVED``. If there is no record between the
-    translated offset and the right side's offset, the right side's offset is returned, so the sides
-    do not differ.
+    translated offset and the right side's offset, a reader starts at the same record from both. In
+    that case, the right side's offset is returned, so that the sides do not differ.
     """
     logs = ask_logs(old, left.topics)
     new_logs = ask_logs(new, (names.get(topic, topic) for topic in left.topics))
@@ -137,8 +138,8 @@ class TranslationChanges:
     Attributes:
         other_places: positions that are now at a different offset.
         unmatched: positions that have no certain match.
-        duplicates: positions without a certain match, if the plan accepts that the cluster contains
-            some records twice.
+        duplicates: positions without a certain match, in plans that accept this because the cluster
+            contains some records twice.
         sampled: lines about positions that match, although not all records were compared.
     """
 
@@ -154,8 +155,8 @@ def find_translation_changes(
     """Retranslate the positions of a saved plan, and compare them with the plan.
 
     ``old`` and ``new`` are the librdkafka properties for the job's cluster and the target's
-    cluster; ``is_whole`` is the same as in ``translate_positions``. If a plan has proved positions,
-    all records are compared.
+    cluster; ``is_whole`` is the same as in ``translate_positions``. If the plan contains positions
+    that were proved by a comparison of all records, all records are compared again.
     """
     other_places, unmatched = list[Message](), list[Message]()
     duplicates, sampled = list[Message](), list[str]()

@@ -308,7 +308,7 @@ def _expected_by_checkpoint(moved: str, choice: Choice, one_cluster: bool) -> _E
 
 
 def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> ClusterSnapshot | None:
-    """Query the broker about the logs and the group.
+    """Query the broker about the expected topics and, if the target is a group, about the group.
 
     Raises:
         Refused: the plan was made for another cluster.
@@ -402,9 +402,9 @@ def _verify_group(
     side: Side, expected: _Expected, snapshot: ClusterSnapshot | None
 ) -> Verification:
     """Check the offsets of a consumer group."""
-    assert snapshot is not None and snapshot.source_group is not None  # ``_ask`` names the group
+    assert snapshot is not None and snapshot.source_group is not None  # ``_ask`` queried it
     group = snapshot.source_group
-    # The current folder, and the folders of the cut-overs in it.
+    # Search for rollback files in the current folder, and in the folders of its cut-overs.
     folders = [Path(), *cut_over_folders(Path())]
     changes = history(folders, snapshot.cluster_id, group.name)
     written = writers((change for _, change in changes), group)

@@ -8,7 +8,8 @@ extra.
 - ``FlinkStateDataSource`` and ``read_keyed_state`` do the same for keyed state.
 - ``prime`` creates a checkpoint location from which a query starts with Flink's keyed state.
   ``aggregate_rows`` and ``seen_rows`` create the rows that ``prime`` needs.
-- ``rehearse`` runs a query over the records between two checkpoints, and compares its state.
+- ``rehearse`` runs a query over the records between two Flink checkpoints, and compares the query's
+  state with the state of the second checkpoint.
 - ``unexpired`` removes expired entries from a state.
 - ``initial_state`` passes a state to your stateful processor.
 - ``CommitToGroup`` commits a query's offsets to a consumer group.

@@ -69,7 +69,7 @@ _STORES = {
     "gs": _Store("gs", "gs"),
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), _AZURE),
     "hdfs": _Store("hdfs", "hdfs"),
-    # By default, fsspec reads 5 MiB more than the range.
+    # Read exactly the range, because by default, fsspec reads 5 MiB more.
     "webhdfs": _Store("webhdfs", "hdfs", range_options={"block_size": 1}),
 }
 # Advice about library errors, by part of the error text.
@@ -107,7 +107,8 @@ class Files:
 
     def __init__(self) -> None:
         self._local = LocalFiles()
-        # fsspec would cache a file system per thread; here, all threads share the file systems.
+        # Share the file systems between all threads, because fsspec would cache one for each
+        # thread.
         self._systems: dict[tuple[str, str], AbstractFileSystem] = {}
         self._lock = Lock()
 
@@ -327,7 +328,7 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
 
 def _reason(error: Exception) -> str:
     """Return the first line of an error, with secrets redacted, and any advice about it."""
-    from migrate.model.secrets import redact_secrets  # late, as its patterns compile slowly
+    from migrate.model.secrets import redact_secrets  # compiles its patterns slowly
 
     lines = str(error).strip().splitlines()
     text = redact_secrets(lines[0]) if lines else type(error).__name__

@@ -167,7 +167,7 @@ def _publish(stage: Path, path: Path) -> None:
             raise
     else:
         return
-    path.open("x").close()  # fails if the path exists; the rename then replaces this empty file
+    path.open("x").close()  # fails if the path exists; the rename below replaces this file
     try:
         stage.replace(path)
     except BaseException:
@@ -297,7 +297,7 @@ def find_unfinished(directory: Path) -> list[Path]:
 
 @contextmanager
 def _name_errors(name: str) -> Iterator[None]:
-    """Use the user's name for the directory in a system error, and say that it was not written."""
+    """Report a system error as a failure to write the directory, under the user's name for it."""
     try:
         yield
     except OSError as error:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from decoder.storage import METADATA_FILE
 from migrate.model.option_names import option
 
-# The number of bytes of a file that ``recognize`` needs. An HA pointer contains up to a few KB for
-# each operator, and the path of its checkpoint is near the end.
+# The number of bytes of a file that ``recognize`` needs. A pointer file of Flink's
+# high-availability services contains up to a few KB for each operator, and the path of its
+# checkpoint is near the end.
 HEAD_BYTES = 4 * 1024 * 1024
 
 _ARCHIVES = {

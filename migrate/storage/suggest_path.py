@@ -62,7 +62,7 @@ def _raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> No
         return
     if problem == error.problem:
         return
-    if error.field == _MAGIC_FIELD:  # a file that is not a checkpoint has no fields
+    if error.field == _MAGIC_FIELD:  # omit the field: the file has no magic number
         raise DecodeError(error.kind, problem, file=error.file) from error
     raise DecodeError(
         error.kind, problem, file=error.file, field=error.field, byte_offset=error.byte_offset
@@ -90,7 +90,8 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
         return f"{error.problem}; {_WHOLE_DIRECTORY}"
     # Do not search an object store that did not answer, because a second request would also fail.
     is_readable = error.kind in (ErrorKind.NOT_FOUND, *_DAMAGED)
-    # The path of a file: or dbfs: URI; for an object store, the user's URI is shown.
+    # For a file: or dbfs: URI, the suggestion contains the path. For an object store, it contains
+    # the user's URI.
     where = pointer if path is None or "://" in path else path
     suggestion = _suggestion(where, error.kind, files) if is_readable else ""
     if error.problem.startswith(_NOT_A_CHECKPOINT):
@@ -115,7 +116,7 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
 
 
 def _command_for_side(pointer: str) -> str:
-    """Return a text with the command for ``spark:``, ``plan:``, and so on; otherwise, ""."""
+    """Return advice with a command for a name such as ``spark:DIR``; "" for any other name."""
     prefix, _, name = pointer.partition(":")
     match prefix:
         case "spark":
@@ -169,7 +170,7 @@ def _recognize(path: str, files: Files) -> str:
 
 def _location_around(directory: str, names: list[str], files: Files) -> str:
     """Return the Spark checkpoint location at or directly above a directory; "" without one."""
-    from migrate.storage.recognize_file import LOCATION_NAMES  # late, as in ``_recognize``
+    from migrate.storage.recognize_file import LOCATION_NAMES  # only errors need it
 
     if len(LOCATION_NAMES.intersection(names)) > 1:
         return directory

@@ -36,7 +36,7 @@ class LocalDirectory:
 
     @property
     def for_spark(self) -> str:
-        """The name to pass to Spark: an absolute path, because the query may start elsewhere.
+        """The name to pass to Spark: an absolute path, because Spark may run in a different folder.
 
         On mounts, this is the name that the user passed.
         """
@@ -80,8 +80,8 @@ class RemoteDirectory:
         return self.name
 
     def names(self, path: str = "") -> set[str] | None:
-        # A file at this path is not detected. An object store can have keys under a key; in HDFS,
-        # the later write fails.
+        # If the path is a file, return an empty set. This is safe: an object store can have keys
+        # under a key, and in HDFS, the later write fails.
         return set(self.files.list_directory(self._full(path)) or ())
 
     @property

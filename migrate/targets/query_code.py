@@ -40,7 +40,8 @@ class Language:
     environment_import: tuple[str, ...]
     session: tuple[str, ...]
     declaration: str
-    # The text between ``records`` and the stream's number in the name of a variable.
+    # In a variable name such as ``records_1``, the text between ``records`` and the stream's
+    # number.
     separator: str
     checkpoint_location: str
     literal: Callable[[str], str]

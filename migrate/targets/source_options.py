@@ -222,7 +222,7 @@ def kafka_connector(spark_version: str | None = None) -> Connector:
 
 def _installed() -> str | None:
     """Return the installed PySpark's version, or None, without the slow import of PySpark."""
-    from importlib.metadata import PackageNotFoundError, version  # late, as this import is slow
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
 
     try:
         installed = version("pyspark")

@@ -38,7 +38,7 @@ class SparkStart:
         spark_version: str | None = None,
         file: str | None = None,
     ) -> str:
-        """Return options as ``name=value`` lines, the code of a query, or Hudi Streamer's text.
+        """Return ``name=value`` lines with options, a query's code, or a Hudi Streamer checkpoint.
 
         Args:
             format: ``options`` for the lines, ``hudi`` for a Hudi Streamer checkpoint, or the
@@ -53,7 +53,7 @@ class SparkStart:
             Refused: the format is ``hudi``, and there are several topics.
         """
         if format == "hudi":
-            from migrate.inputs.hudi_text import hudi_text  # here, because few moves need it
+            from migrate.inputs.hudi_text import hudi_text  # imported here; few moves need it
 
             return "\n".join(hudi_text(stream.next_offsets) for stream in self.streams)
         if format == "options":

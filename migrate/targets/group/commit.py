@@ -50,10 +50,10 @@ _LONGEST_PAUSE = 5.0
 class Result(str, Enum):
     """The outcome of one partition."""
 
-    COMMITTED = "committed"  # the target was written and read back
-    UNCHANGED = "unchanged"  # the group already had the target and still has it
-    FAILED = "failed"  # the target was not written, and the offset is unchanged
-    DIFFERS = "differs"  # the group has no offset, or an offset other than the target
+    COMMITTED = "committed"  # the new offset was written and read back
+    UNCHANGED = "unchanged"  # the group already had the new offset and still has it
+    FAILED = "failed"  # the new offset was not written, and the old one is unchanged
+    DIFFERS = "differs"  # the group has no offset, or an offset other than the new one
     # The group could not be read back; or the offset is unchanged, but the broker may still execute
     # a request whose answer was lost.
     UNKNOWN = "unknown"
@@ -325,9 +325,10 @@ def later_failures(
     pending: Collection[TopicPartition],
     failed: Mapping[TopicPartition, CommitFailure],
 ) -> dict[TopicPartition, CommitFailure]:
-    """Return the failures after another request for the ``pending`` partitions.
+    """Add the failures of a retry for the ``pending`` partitions to the earlier failures.
 
-    A lost answer to an earlier request is kept, because the broker may still execute that request.
+    If the answer to an earlier request for a partition was lost, the partition's later failures
+    also record this, because the broker may still execute the earlier request.
     """
     kept = {
         partition: failure for partition, failure in earlier.items() if partition not in pending

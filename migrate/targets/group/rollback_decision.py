@@ -253,7 +253,7 @@ def _forceable_refusals(
 def _cost_of_force(
     file: RollbackFile, now: GroupView, partitions: Sequence[TopicPartition]
 ) -> dict[str, Any]:
-    """Return the newer commits in some partitions, and the consequences of a rollback.
+    """Return the facts of a refusal: the newer commits, and the consequences of a rollback.
 
     A restored offset makes consumers reprocess or skip records. If a partition had no offset before
     the change, the rollback removes its newer offset, and consumers apply ``auto.offset.reset``.
@@ -276,7 +276,7 @@ def _cost_of_force(
 
 
 def _warnings(file: RollbackFile, partitions: Iterable[RestoredOffset]) -> Iterator[WarningText]:
-    """Warn about offsets to restore that the group has lost, although the change kept them."""
+    """Warn about offsets that the change did not affect, but that the group has lost since then."""
     lost = [
         restored
         for restored in partitions

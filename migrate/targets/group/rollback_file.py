@@ -46,7 +46,7 @@ Offsets = Mapping[TopicPartition, Committed]
 LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
-# The kind is the first value in a rollback file, so it is searched for only in the first bytes.
+# The file's ``kind`` is its first value, so only this number of bytes is searched for it.
 _KIND_BYTES = 200
 
 
