@@ -46,6 +46,9 @@ _ADVICE = {
 _COMMANDS_OF_OTHERS = {
     "plan": "to save the plan of a move, add --plan-out FILE, as in `migrate to-spark CHK "
     "--plan-out plan.json`. To show it, run `migrate show plan.json`.",
+    "apply": "to apply a saved plan, run `migrate to-spark --plan FILE --checkpoint-dir DIR` or "
+    "`migrate commit-group --group NAME --plan FILE --execute`. `migrate show FILE` prints the "
+    "command for this plan.",
 }
 
 # Typer has no public names for context and parameter types, so they are Any here.

@@ -30,6 +30,7 @@ from migrate.model.positions import Logs, PositionSet, log_of
 from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import NO_SUCH_GROUP
 from migrate.storage.files import Files
+from migrate.storage.suggest_path import suggesting_group
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
@@ -112,7 +113,8 @@ def _load(
     """Return a side's positions (none for ``broker:``), and add its warnings to ``warnings``."""
     match side.kind:
         case SideKind.CHECKPOINT:
-            extraction = read(side.what, allow_external_files=choice.allow_external_files)
+            with suggesting_group(side.what):
+                extraction = read(side.what, allow_external_files=choice.allow_external_files)
             warnings += [  # findings that block a move do not block a comparison
                 WarningText(finding.message.about(side.label))
                 for finding in extraction.findings

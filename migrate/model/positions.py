@@ -50,6 +50,11 @@ class Target(NamedTuple):
     command: tuple[str, ...]
     group: str | None = None
 
+    def apply_command(self, plan: str) -> tuple[str, ...]:
+        """Return the words of the command that applies a saved plan; ``DIR`` is a placeholder."""
+        write = ("--checkpoint-dir", "DIR") if self.group is None else ("--execute",)
+        return (*self.command, "--plan", plan, *write)
+
 
 SPARK = Target("a Spark query", ("to-spark",))
 SAVEPOINT = Target("a savepoint", ("to-flink",))

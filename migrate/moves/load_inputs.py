@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from migrate.inputs.flink.choose_source import choose
@@ -11,7 +12,9 @@ from migrate.inputs.plan_input import PlanInput
 from migrate.inputs.position_inputs import SideKind, parse_side, side_input
 from migrate.model.errors import InputError, UsageError
 from migrate.model.option_names import option
+from migrate.model.positions import SPARK
 from migrate.moves.options import Request
+from migrate.storage.suggest_path import suggesting_group
 from migrate.storage.uris import AnyPath, check_no_credentials
 
 
@@ -51,10 +54,12 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
                 f"Flink checkpoint, and cannot be combined with {side.label}"
             )
         broker = request.kafka.broker
-    positions = side_input(
-        side,
-        broker,
-        set(request.policies.partitions or topics),
-        allow_external_files=request.allow_external_files,
-    )
+    accepts_group = request.target is SPARK
+    with suggesting_group(side.what) if accepts_group else nullcontext():
+        positions = side_input(
+            side,
+            broker,
+            set(request.policies.partitions or topics),
+            allow_external_files=request.allow_external_files,
+        )
     return ChosenInput(positions, choose(positions, request))

@@ -186,7 +186,8 @@ def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
 def other_command_error(name: str, plan: Plan) -> UsageError:
     """Return the error for a plan that a different command must apply."""
     command = shlex.join(plan.target.command)
-    way_out = f"; apply it with `migrate {command} --plan {name}`" if name != "this" else ""
+    apply = shlex.join(plan.target.apply_command(name))
+    way_out = f"; apply it with `migrate {apply}`" if name != "this" else ""
     return UsageError(f"{name} is a plan for {command}{way_out}")
 
 

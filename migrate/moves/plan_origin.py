@@ -23,7 +23,7 @@ from migrate.model.errors import InputError, Refused
 from migrate.model.positions import Marker, TopicPartition, format_position
 from migrate.model.warning import warn
 from migrate.model.warning_catalog import QUERY_MAY_RUN
-from migrate.planning import Plan, PlannedPartition
+from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.planning.verify import PlanCheck
 from migrate.storage.files import Files, MissingExtra
 
@@ -135,12 +135,18 @@ def _differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
 
 
 def _name_other_starts(plan: Plan) -> tuple[str, ...]:
-    """List the partitions that do not start at the origin's offset, with their verdicts."""
+    """List the partitions that do not start at the origin's offset, with their verdicts.
+
+    A partition at ``earliest`` is omitted: the job has read none of its records, so the log start
+    offset is where the checkpoint ended, as in ``verify`` with a checkpoint.
+    """
     return tuple(
         f"{planned.name} ({planned.verdict.value}: the checkpoint has "
         f"{format_position(planned.position)}, the plan starts at {planned.next_offset})"
         for planned in plan.partitions
-        if planned.next_offset is not None and planned.job_next_offset != planned.position
+        if planned.next_offset is not None
+        and planned.job_next_offset != planned.position
+        and not (planned.verdict is Verdict.MARKER_RESOLVED and planned.position is Marker.EARLIEST)
     )
 
 

@@ -226,10 +226,27 @@ def _parse_target(target: str) -> Side:
             f"{target}: verify requires spark:DIR or group:NAME; to compare any two sides, run "
             f"`migrate diff CHK {target}`"
         )
-    raise UsageError(
-        f"{target} is not a target; pass spark:{target} (a query's checkpoint location) or "
-        f"group:{target} after the checkpoint"
-    )
+    if target.startswith(_PLAN):
+        raise UsageError(
+            f"{target} is not a target; plan:FILE is the first argument; pass the target second: "
+            f"migrate verify {target} TARGET"
+        )
+    if os.path.isfile(target):  # noqa: PTH113 - Path.is_file raises for a very long name
+        raise UsageError(
+            f"{target} is a file, not a target; for a plan, pass plan:{target} as the first "
+            f"argument, and {TARGETS} second"
+        )
+    raise UsageError(f"{target} is not a target; {_prefix_advice(target)}")
+
+
+def _prefix_advice(target: str) -> str:
+    """Return the advice to add the prefix that is plausible for a target without a prefix."""
+    is_directory = os.path.isdir(target)  # noqa: PTH112 - Path.is_dir raises for such a name
+    if is_directory or "/" in target:
+        return f"for a Spark query's checkpoint location, pass spark:{target} after the checkpoint"
+    if ":" in target:
+        return f"pass {TARGETS} after the checkpoint"
+    return f"for a consumer group, pass group:{target} after the checkpoint"
 
 
 def _similar_name(name: str, prefixes: Collection[str]) -> str:

@@ -109,7 +109,8 @@ class PlanCheck:
         unmatched: the positions of a plan for another cluster that have no certain match there,
             one line each.
         other_starts: the partitions that start at a different offset than in the checkpoint:
-            resolved markers, new partitions, and starts set by the user's options.
+            resolved markers other than ``earliest``, new partitions, and starts set by the user's
+            options.
     """
 
     differences: tuple[str, ...] = ()

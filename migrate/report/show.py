@@ -32,7 +32,7 @@ def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iter
     yield "\n"
     for warning in plan.warnings:
         yield f"warning: {printable(warning)}\n"
-    command = printable(shlex.join(["migrate", *plan.target.command, "--plan", name]))
+    command = printable(shlex.join(["migrate", *plan.target.apply_command(name)]))
     brokers = "" if plan.cluster_id is None else " -b HOST:PORT"
     brokers += " --to-kafka-config FILE" if plan.is_translated else ""
     whole = counted(len(plan.partitions), "partition")

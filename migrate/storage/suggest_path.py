@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from migrate.storage.uris import is_uri, why_no_path, why_not_read
 _MOST_CHILDREN = 200
 # The maximum number of paths in a message.
 _MAX_NAMED = 5
+# In a shorter name, one mistyped letter is a large part of the name.
+_SHORT = 5
 # Folders in a job's checkpoint directory that contain no checkpoints.
 _FOLDERS_OF_A_JOB = ("shared", "taskowned")
 _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
@@ -51,6 +54,24 @@ def suggesting_path(pointer: str, files: Files) -> Iterator[None]:
     except DecodeError as error:
         _raise_with_suggestion(pointer, error, files)
         raise
+
+
+@contextmanager
+def suggesting_group(name: str) -> Iterator[None]:
+    """Suggest ``group:NAME`` in a DecodeError about a missing path that may be a group's name."""
+    try:
+        yield
+    except DecodeError as error:
+        if (
+            error.kind is not ErrorKind.NOT_FOUND
+            or re.search(r"[/\\:*?]", name)
+            or checkpoint_number(name) is not None
+            or os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a very long name
+        ):
+            raise
+        separator = " For" if error.problem.endswith("?") else "; for"
+        problem = f"{error.problem}{separator} a consumer group, pass group:{name}"
+        raise DecodeError(error.kind, problem, file=error.file) from error
 
 
 def _raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> None:
@@ -145,7 +166,7 @@ def _suggest_similar(pointer: str, files: Files) -> str:
     is_checkpoint = not below and checkpoint_number(name) is not None
     if is_checkpoint and (newest := _suggest_newest(parent, files)):
         return newest
-    for similar in similar_names(name, names):
+    for similar in similar_names(name, names, cutoff=0.6 if len(name) < _SHORT else 0.75):
         path = posixpath.join(parent, similar, below).rstrip("/")
         if files.list_directory(path) is not None or files.is_file(path):
             return f"did you mean {path}?"

@@ -70,11 +70,41 @@ def test_checkpoint_location_without_prefix_suggests_spark_prefix(
     assert f"spark:{query}" in swapped.stderr and "after the checkpoint" in swapped.stderr
 
 
-@pytest.mark.parametrize("target", ["plan:plan.json", "topic:orders"])
-def test_invalid_verify_target_suggests_spark_prefix(chk: Path, target: str) -> None:
+@pytest.mark.parametrize(
+    ("target", "advice", "other"),
+    [
+        ("plan:plan.json", "plan:FILE is the first argument; pass the target second", "spark:plan"),
+        ("topic:orders", "pass spark:DIR or group:NAME", "spark:topic"),
+        ("a/query", "pass spark:a/query", "group:"),
+        ("query", "pass spark:query", "group:"),
+        ("orders-next", "pass group:orders-next", "spark:"),
+    ],
+)
+def test_verify_target_without_prefix_suggests_only_plausible_prefix(
+    chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, advice: str, other: str
+) -> None:
+    """Regression: Both prefixes were suggested, and spark:plan:plan.json."""
+    monkeypatch.chdir(tmp_path)
+    Path("query").mkdir()
     result = migrate("verify", chk, target)
     assert (result.code, result.stdout) == (2, "")
-    assert f"is not a target; pass spark:{target}" in result.stderr
+    assert advice in result.stderr and other not in result.stderr
+
+
+def test_missing_path_suggests_only_similar_path(
+    chk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: "decoder" was suggested for "second"."""
+    monkeypatch.chdir(chk.parent)
+    for name in ("decoder", "checkpoints"):
+        Path(name).mkdir()
+    assert "did you mean" not in migrate("diff", chk, "second").stderr
+    assert "did you mean checkpoints?" in migrate("inspect", "chekpoints").stderr
+    for command in (["diff", chk, "second"], ["diff", "second", chk], ["to-spark", "second"]):
+        assert migrate(*command).stderr.endswith("; for a consumer group, pass group:second\n")
+    for path in ("a/second", "chk-9"):
+        assert "group:" not in migrate("diff", chk, path).stderr
+    assert "group:" not in migrate("commit-group", "second", "--group", "g", "-b", "b:1").stderr
 
 
 def test_url_with_missing_slash_gets_suggestion() -> None:

@@ -50,14 +50,18 @@ def test_dry_run_suggests_stop_with_savepoint(chk: Path, tmp_path: Path) -> None
     assert stopped.startswith("next: use this output as startingOffsets")
 
 
-def test_renamed_topics_suggest_saved_plan_instead_of_verify(chk: Path, tmp_path: Path) -> None:
+def test_renamed_topics_suggest_saved_plan_instead_of_verify(
+    chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mapped = ("--topic-map", "orders=other")
     seeded = migrate("to-spark", chk, *mapped, "--checkpoint-dir", tmp_path / "query")
     assert seeded.code == 0 and "migrate verify" not in seeded.stderr
     saved = migrate("to-spark", chk, *mapped, "--plan-out", tmp_path / "plan.json")
     applied = _last(saved)
     assert "review it, and then run: migrate to-spark --plan" in applied
-    assert '"other"' in _run(applied).stdout
+    monkeypatch.chdir(tmp_path)  # the command writes to DIR
+    assert applied.endswith(" --checkpoint-dir DIR") and _run(applied).code == 0
+    assert "other" in migrate("show", "DIR").stdout
     # What a plan keeps can be verified.
     seeded = migrate(
         *("to-spark", "--plan", tmp_path / "plan.json", "--checkpoint-dir", tmp_path / "other")

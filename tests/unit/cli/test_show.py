@@ -10,7 +10,7 @@ import pytest
 
 from migrate import show
 from migrate.inputs.spark_query import QueryLocation
-from migrate.model.cluster_snapshot import Committed, GroupView
+from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.planning import Plan
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
@@ -43,8 +43,28 @@ def test_show_plan_lists_positions_and_apply_command(chk: Path, tmp_path: Path) 
     ]
     assert "warning: not checked against Kafka" in shown.stdout
     assert rows[-1][:4] == ["2", "partitions;", "apply:", "migrate"]
-    assert shown.stdout.endswith(f"migrate to-spark --plan {path}\n")
+    assert shown.stdout.endswith(f"migrate to-spark --plan {path} --checkpoint-dir DIR\n")
     assert isinstance(show(path), Plan)
+
+
+def test_apply_command_of_group_plan_is_no_dry_run(
+    chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: The command to apply a plan only previewed it."""
+    monkeypatch.chdir(tmp_path)
+    logs = {"orders": {0: LogRange(0, 90), 1: LogRange(0, 90)}}
+    group = GroupView("g", False, "Dead", "unknown")
+    snapshot = ClusterSnapshot(logs, "cluster", target_group=group)
+    monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
+    move = ("commit-group", chk, "--group", "g", "-b", "localhost:1")
+    saved = migrate(*move, "--plan-out", "plan.json")
+    assert saved.code == 0, saved.stderr
+    apply = "migrate commit-group --group g --plan plan.json --execute -b"
+    assert saved.stderr.endswith(f"review it, and then run: {apply} localhost:1\n")
+    assert migrate("show", "plan.json").stdout.endswith(f"; apply: {apply} HOST:PORT\n")
+    other = migrate("to-spark", "--plan", "plan.json", "-b", "localhost:1")
+    assert other.code == 2
+    assert f"apply it with `{apply.removesuffix(' -b')}`" in other.stderr
 
 
 def test_show_plan_reports_stop_with_savepoint(tmp_path: Path) -> None:
@@ -80,7 +100,9 @@ def test_suggested_command_quotes_file_name(chk: Path, tmp_path: Path) -> None:
     folder.mkdir()
     plan, location = folder / "plan.json", folder / "query"
     assert migrate("to-spark", chk, "--plan-out", plan).code == 0
-    assert f"migrate to-spark --plan '{plan}'\n" in migrate("show", plan).stdout
+    assert (
+        f"migrate to-spark --plan '{plan}' --checkpoint-dir DIR\n" in migrate("show", plan).stdout
+    )
     assert migrate("to-spark", chk, "--checkpoint-dir", location).code == 0
     assert f"migrate verify CHK 'spark:{location}'\n" in migrate("show", location).stdout
     held = GroupView("g", True, "Empty", "consumer", committed={})

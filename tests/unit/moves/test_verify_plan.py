@@ -286,6 +286,27 @@ def test_positions_chosen_by_policy_are_listed_separately(
     ) in result.stderr
 
 
+def test_partition_at_earliest_counts_as_end_of_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: The plan had one partition less "where the checkpoint ended" than its origin."""
+    logs = {"t": {0: LogRange(0, 20), 1: LogRange(2, 20)}}
+    snapshot = ClusterSnapshot(logs, "cluster")
+    monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
+    broker = ("-b", "localhost:1")
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, -2])})
+    _plan(chk, *broker)
+    apply = ("to-spark", "--plan", "plan.json", *broker, "--checkpoint-dir", "query")
+    assert migrate(*apply).code == 0
+    for moved in (chk, "plan:plan.json"):
+        result = migrate("verify", moved, "spark:query", *broker)
+        assert result.code == 0
+        assert result.stderr.endswith(
+            "verified: all 2 partitions will start where the checkpoint ended\n"
+        )
+        assert "not an offset of the checkpoint" not in result.stderr
+
+
 # -- plans of other sides ------------------------------------------------------------------------
 
 _ID = "0f8fad5b-d9cb-469f-a165-70867728950e"
