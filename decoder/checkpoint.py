@@ -342,7 +342,7 @@ def list_checkpoints(
         checkpoints = numbered_checkpoints(path, names)
         if len(checkpoints) < 2:
             return [found for found in checkpoints if is_complete(found[1], files)]
-        from concurrent.futures import ThreadPoolExecutor  # late, because this import is slow
+        from concurrent.futures import ThreadPoolExecutor  # slow to import
 
         with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
             complete = pool.map(lambda checkpoint: is_complete(checkpoint[1], files), checkpoints)

@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 
-# In milliseconds. The times of small checkpoints that are copied together differ by less than this.
-# Most jobs take longer than this from their start to their first checkpoint.
+# The smallest difference in milliseconds between the times of two runs that shows which run is
+# newer. The times of small checkpoints that are copied together differ by less than this. Most jobs
+# take longer than this from their start to their first checkpoint.
 MIN_GAP_MS = 10_000
 # The next three limits restrict the requests to an object store, because reading a checkpoint's
 # time takes one request.
@@ -72,7 +73,7 @@ def find_siblings(
         return Siblings()
     parent = posixpath.dirname(checkpoint)
     paths = dict(numbered_checkpoints(parent, files.list_directory(parent) or []))
-    if name != number:  # a copy under another name is not its own sibling
+    if name != number:  # a renamed copy is not a sibling of the checkpoint
         paths.pop(name, None)
     if paths.keys() <= {number}:
         return Siblings()

@@ -43,7 +43,7 @@ class DecodeError(Exception):
         byte_offset: int | None = None,
     ) -> None:
         problem = _shorten(problem)
-        super().__init__(kind, problem)  # so that the error can be pickled
+        super().__init__(kind, problem)  # pickle recreates the error from these
         self.kind = kind
         self.problem = problem
         self.file = file

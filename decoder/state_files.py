@@ -218,7 +218,7 @@ class StateFiles:
         for candidate in candidates:
             if "\0" in candidate:
                 continue
-            # Resolving links takes as long as reading a range.
+            # Store the resolved paths, because resolving links takes as long as reading a range.
             if candidate not in self._paths:
                 absolute = self.source.absolute(candidate)
                 own = self.allow_external or self._is_inside(absolute)

@@ -35,7 +35,7 @@ from decoder.operator_state.stream import PlainElements
 _U16 = Struct(">H")
 _I32 = Struct(">i")
 _SPLIT_NUMBERS = "iqq"  # partition, starting offset, stopping offset
-_SPLIT_BYTES = 2 + 4 + 8 + 8  # bytes of a split without the topic name
+_SPLIT_BYTES = 2 + 4 + 8 + 8  # the size of a split without the topic name
 _BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, split length
 # By enumerator version: the number of bytes before an entry's topic, and the format of the numbers
 # after it. In version 3, the split length comes before the topic. The numbers are partition, two

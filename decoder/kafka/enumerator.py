@@ -57,7 +57,7 @@ class EnumeratorLayout(NamedTuple):
     has_status: bool = False
 
 
-# By version. A version that is missing here can be neither read nor written.
+# The layouts that can be read and written, by version.
 ENUMERATOR_LAYOUTS = {
     0: EnumeratorLayout("1.12.0 to 1.12.2", by_subtask=True, has_splits=True),
     1: EnumeratorLayout("1.12.3 to 3.0"),

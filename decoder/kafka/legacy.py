@@ -45,7 +45,7 @@ _HIGHEST_OFFSET = (1 << 63) - 2  # the next offset is one higher, and must also 
 # class. Flink always registers KafkaTopicPartition.
 _FIRST_REGISTERED = 2
 _NEW_OBJECT = 1
-_LONGEST_ASCII = 63  # in the format with the high bit set in the last byte
+_LONGEST_ASCII = 63  # the longest string in Kryo's ASCII format
 
 
 class LegacyOffset(NamedTuple):

@@ -23,7 +23,8 @@ from decoder.keyed_state.strings import decode_text
 
 _i32 = Struct(">i").unpack_from
 
-# The deepest nesting of a value of a recursive type; hostile input could overflow the Python stack.
+# The deepest nesting of a value of a recursive type, so that hostile input cannot overflow the
+# Python stack.
 _MAX_DEPTH = 64
 # The largest number of zero-byte items (null, an empty record) in one array. Without a limit, a few
 # hostile bytes could claim billions.

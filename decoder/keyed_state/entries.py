@@ -55,7 +55,7 @@ new_entry = partial(tuple.__new__, Entry)
 def check_keys(info: StateInfo, batch: list[Entry], label: str) -> None:
     """Refuse keys, namespaces, and map keys in which U+FFFD replaces invalid text.
 
-    After such a replacement, two different keys could be equal.
+    Such keys are refused, because two different keys could become equal by the replacement.
     """
     for index, name, type_ in (
         (1, "key", info.key),

@@ -136,7 +136,7 @@ def read_states(
             ) from error
         raise with_location(error, label, name, start) from error
     if position != len(data):
-        if head_error is not None:  # states that the head does not list follow
+        if head_error is not None:  # the rest belongs to unlisted states
             raise DecodeError(ErrorKind.UNSUPPORTED, head_error.problem, file=label)
         raise DecodeError(
             ErrorKind.CORRUPT,

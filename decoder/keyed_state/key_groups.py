@@ -124,8 +124,8 @@ def _long(value: int) -> int:
 def _string(value: str | None) -> int | None:
     if value is None:
         return None
-    # U+FFFD may replace an invalid character, but Java computes the hash from the original
-    # character.
+    # U+FFFD may replace an invalid character. Java computes the hash from the original character,
+    # so the hash is then unknown.
     return None if _REPLACEMENT in value else string_hash(value)
 
 

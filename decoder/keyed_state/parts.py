@@ -76,7 +76,7 @@ class StateSource(Protocol):
         """
 
     def blocked_reasons(self) -> dict[int, str]:
-        """Return the reasons that states after an unreadable state are blocked, by state number."""
+        """Return, by state number, why a state after an unreadable state cannot be read."""
 
     def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
         """Return ranges of key groups that can be read separately, with their sizes in bytes.
@@ -118,7 +118,7 @@ class KeyGroupsSource:
     def _is_canonical_key_group_0(self) -> bool:
         """Return whether a key group 0 that starts with four zero bytes is in canonical format.
 
-        In this format, ``u16 state`` and entries of ``i32 n, n bytes, i32 m, m bytes`` follow.
+        In canonical format, ``u16 state`` and entries of ``i32 n, n bytes, i32 m, m bytes`` follow.
         After an entry whose key has the highest bit set, a state or the end (FFFF) follows. Each
         key starts with the number of the key group. Bytes in the heap backend's own format do not
         satisfy all of these conditions.

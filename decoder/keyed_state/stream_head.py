@@ -161,7 +161,7 @@ def _read_state(
 
 
 def timers_info(name: str, timer: types.Timer) -> StateInfo:
-    """Return a timer state."""
+    """Return the StateInfo of a state that contains timers."""
     reason = _first_reason(timer.key, timer.namespace)
     timestamp = types.Scalar(types.Kind.LONG)
     return StateInfo(

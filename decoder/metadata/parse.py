@@ -127,7 +127,7 @@ def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
     From version 5 on, ``UTF name, UTF uid``; then the operator ID as ``i64 lower, i64 upper``;
     ``i32 parallelism, i32 maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: the
     operator is fully finished). In place of the coordinator handle, version 2 has an unused
-    ``i32``. In older releases, this ``i32`` was the length of a chain.
+    ``i32``. In older releases, this ``i32`` was the length of an operator chain.
     """
     name = (cursor.utf("operator name") or None) if layout.names else None
     uid = (cursor.utf("operator uid") or None) if layout.names else None

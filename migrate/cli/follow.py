@@ -38,8 +38,8 @@ def follow(
 ) -> None:
     """Commit a Spark query's progress as a consumer group's offsets, to monitor its lag.
 
-    This command runs until Ctrl-C and has no dry run: its first commit follows immediately. Each
-    commit contains the end offsets of the newest batch in the query's commit log. The command
+    This command runs until Ctrl-C. It has no dry run, so it commits immediately after the start.
+    Each commit contains the end offsets of the newest batch in the query's commit log. The command
     refuses active groups, and groups with higher offsets than the query.
     """
     follow_module.follow(

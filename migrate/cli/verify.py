@@ -63,13 +63,13 @@ def verify(
 
     The exit code is also 5 if no partition was checked, if the query's log no longer contains its
     first batches, or if retention may have deleted records before the query's first batch. With
-    plan:FILE, it is 5 if the plan differs from its checkpoint, unless the checkpoint can no longer
-    be read. With --run, it is 5 if the first batch fails.
+    plan:FILE, the exit code is 5 if the plan differs from its checkpoint. A checkpoint that can no
+    longer be read is not compared. With --run, the exit code is 5 if the first batch fails.
 
     Verify a group before its consumers start, because their first commit overwrites the start
-    offsets. A Flink job that is still running also overwrites them. If an offset is higher than the
-    position, the outcome of the partition is "lost" if a rollback file in this directory shows that
-    migrate committed the offset, and "moved on" otherwise.
+    offsets. A Flink job that is still running also overwrites the group's offsets. If an offset is
+    higher than the position, the outcome of the partition is "lost" if a rollback file in this
+    directory shows that migrate committed the offset, and "moved on" otherwise.
     """
     try:
         verification = calls.verify(

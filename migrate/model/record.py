@@ -48,7 +48,7 @@ class Record(NamedTuple):
 class Surroundings:
     """Successive records in a log around a position.
 
-    Offsets without a record, such as transaction markers, are skipped.
+    Offsets without a record, such as the offsets of transaction markers, are skipped.
 
     Attributes:
         position: the offset of the next record to read.

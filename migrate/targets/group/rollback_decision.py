@@ -100,9 +100,9 @@ def rollback_target(file: RollbackFile, now: GroupView) -> Offsets:
     """Return every offset that the group should have after the rollback.
 
     Partitions that the change did not affect keep their offsets. If the group has no offsets at
-    all, the group was deleted, or its offsets expired. In that case, these partitions get their
-    offsets from before the change. If the group has some offsets, another client has removed the
-    missing offsets or their topic.
+    all, the group was deleted, or its offsets expired. In that case, the partitions that the change
+    did not affect get their offsets from before the change. If the group has some offsets, another
+    client has removed the missing offsets or their topic.
     """
     before = file.before.committed
     others = now.committed or before
