@@ -401,8 +401,8 @@ GROUP_ACTIVE = refusal(
 GROUP_AHEAD_OF_QUERY = refusal(
     "group-ahead-of-query",
     "group {group} is ahead of the query in {count:partition} (the first is {partition}: "
-    "{current}, but the query is at {next_offset}); another client has committed for the group, "
-    "or the query restarted from scratch",
+    "{current}, but the query is at {next_offset}); another client or a different migrate command "
+    "has committed for the group, or the query restarted from scratch",
     "add {option.allow_moved_on:true} to rewind the group, or choose a different group",
 )
 GROUP_BECAME_ACTIVE = refusal(
@@ -423,7 +423,8 @@ GROUP_CHANGED_SINCE_PLAN = refusal(
 )
 GROUP_HAS_NEWER_COMMITS = refusal(
     "group-has-newer-commits",
-    "group {group} has newer commits; this commit would rewind {count:offset} (the first is "
+    "group {group} has newer commits, by another client or by a run of migrate whose rollback file "
+    "is in a different directory; this commit would rewind {count:offset} (the first is "
     "{partition}: from {current} to {next_offset}), and consumers would reprocess up to "
     "{records:record}",
     "add {option.allow_moved_on:true} to rewind the group",
