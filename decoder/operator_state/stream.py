@@ -1,12 +1,12 @@
 """The elements of list state in an operator-state stream.
 
 The stream starts with ``i32 proxyVersion`` (1 to 6) and, in version 6, ``bool compressed``. It
-continues with ``i16 n`` x meta info of a list state; from version 3 on, ``i16 n`` x meta info of a
-broadcast state; then the data. The reader uses only the first five bytes of the header, because the
-handle contains the offset of each element in the stream. A state ends at the start of the next
-state or at the end of the stream, so it can be fetched separately. An element of a ``byte[]`` list
-is ``i32 n`` and n bytes. In any other list, the serializer determines the layout of an
-element.
+continues with an ``i16`` count and the meta info of that many list states. From version 3 on, an
+``i16`` count and the meta info of that many broadcast states follow. The data is last. The reader
+uses only the first five bytes of the header, because the handle contains the offset of each element
+in the stream. A state ends at the start of the next state or at the end of the stream, so it can be
+fetched separately. An element of a ``byte[]`` list is ``i32 n`` and n bytes. In any other list, the
+serializer determines the layout of an element.
 
 Source: OperatorBackendSerializationProxy, PartitionableListState, CompressibleFSDataInputStream @
 Flink 2.2.0; BytePrimitiveArraySerializer @ 2.2.0.

@@ -337,8 +337,8 @@ UNFINISHED_SEED = warning(
 )
 UNLISTED_PARTITION = warning(
     "unlisted-partition",
-    "the checkpoint does not contain {count:partition|partitions}, although the records there are "
-    "older than the checkpoint (the first is {partition}: up to {records:record})",
+    "{count:partition is|partitions are} missing from the checkpoint, although they contain "
+    "records from before the checkpoint (the first is {partition}, with up to {records:record})",
     "if the job reads only certain partitions, pass them with {option.partitions}",
 )
 UNSEEDED_STREAM = warning(

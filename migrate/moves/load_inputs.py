@@ -40,7 +40,7 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
     """
     if chk is None:
         raise UsageError(
-            f"the checkpoint is missing; pass CHK, or a saved plan with {option('plan')}"
+            f"no checkpoint was specified; pass CHK, or a saved plan with {option('plan')}"
         )
     side = parse_side(chk)
     check_no_credentials(side.label, InputError)  # messages show this label

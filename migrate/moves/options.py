@@ -338,8 +338,8 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
         Compare | Literal["samples", "all"],
         Option(
             "Choose which records of a topic and its copy are compared. samples compares up to "
-            "100,000 records on each side of a position, and samples of longer logs. all "
-            "compares every record of both logs.",
+            "100,000 records on each side of a position; if a log is longer, it compares only "
+            "samples of the other records. all compares every record of both logs.",
             metavar="HOW",
             panel=OTHER_CLUSTER,
             requires=_OF_TARGET,

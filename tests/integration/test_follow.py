@@ -151,7 +151,7 @@ def test_follow_killed_at_any_moment_leaves_group_at_committed_batch(
             assert case.held == case.after(newest)
 
 
-def test_follow_commits_no_offsets_of_uncommitted_batch(case: Case, spark: Spark) -> None:
+def test_follow_does_not_commit_offsets_of_uncommitted_batch(case: Case, spark: Spark) -> None:
     with case.running(spark) as query:
         inside = CommitToGroup(case.query, f"{case.group}-inside", case.broker.bootstrap_servers)
         spark.session.streams.addListener(inside)

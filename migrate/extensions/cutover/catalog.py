@@ -529,8 +529,8 @@ YAML_COLON_MISSING = input_error(
 )
 YAML_ESCAPE = input_error(
     "yaml-escape",
-    "an escape or a version of YAML cannot be read",
-    "remove the escape or the %YAML line",
+    "an escape sequence or the version in the %YAML line is not supported",
+    "remove the escape sequence or the %YAML line",
 )
 YAML_INDENTATION = input_error(
     "yaml-indentation",

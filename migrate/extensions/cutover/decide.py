@@ -181,7 +181,8 @@ def decide_clean(facts: Facts) -> Decision:
 # -- plan, apply, verify ---------------------------------------------------------------------------
 
 _WRITTEN = Done("the target was already written")
-# The decisions of the ``plan`` and ``apply`` steps for each content except WRONG (refused).
+# The decisions of the ``plan`` and ``apply`` steps for each kind of content. WRONG is not listed,
+# because it is refused.
 _DECISIONS_BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
     Content.NOTHING: (Action.PLAN, Action.WRITE),
     # WRITE waits for the ``prime`` command.

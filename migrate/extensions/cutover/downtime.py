@@ -214,7 +214,7 @@ def _seconds(seconds: float | None, basis: str) -> str:
 
 
 def with_lag(record: CutOverRecord, *samples: LagReport) -> list[LagReport]:
-    """Return the record's lags and more samples, thinned out if there are many."""
+    """Return the lags in the record and the new samples, thinned out if there are many."""
     lags = [*record.lags, *samples]
     while len(lags) > _MOST_LAGS:
         lags = [*lags[:-1:2], lags[-1]]

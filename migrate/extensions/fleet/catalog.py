@@ -11,8 +11,8 @@ CHECKPOINT_UNREADABLE = input_error(
 )
 NO_POSITIONS = refusal(
     "no-positions",
-    "the checkpoint has no position of a Kafka source",
-    "choose a checkpoint of a job that reads Kafka",
+    "the checkpoint contains no positions of Kafka sources",
+    "choose a checkpoint of a job that reads from Kafka",
 )
 PLANS_DIRECTORY_NOT_EMPTY = refusal(
     "plans-directory-not-empty",

@@ -87,7 +87,7 @@ INITIAL_STATE_WITHOUT_SEED = refusal(
 )
 JOBS_DIFFER = refusal(
     "jobs-differ",
-    "{earlier} and {later} are from different jobs, because only one of them has the operators "
+    "{earlier} and {later} seem to be from different jobs; only one of them has the operators "
     "{operators:5}",
     "pass two checkpoints of the same job",
 )

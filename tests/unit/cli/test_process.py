@@ -29,7 +29,7 @@ def test_both_console_scripts_run_same_command() -> None:
         assert "orders-and-payments" in done.stdout
 
 
-def test_closed_pipe_is_no_failure() -> None:
+def test_closed_pipe_is_not_a_failure() -> None:
     command = f"{sys.executable} -m migrate inspect -q {golden('1.20/compressed')} | head -n 1"
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, cwd=ROOT

@@ -565,9 +565,9 @@ def test_kerberos_error_describes_required_librdkafka_build(tmp_path: Path) -> N
 
 
 def test_vendor_sample_files_are_read(tmp_path: Path) -> None:
-    """The files of Event Hubs, MSK (IAM and TLS), and Strimzi are as published.
+    """The files are those that Event Hubs, MSK (IAM and TLS), and Strimzi publish.
 
-    Only paths and names were changed.
+    Only their paths and names were changed.
     """
     event_hubs = f"""
         bootstrap.servers=mynamespace.servicebus.windows.net:9093

@@ -376,7 +376,7 @@ def test_invalid_group_csv_is_refused(tmp_path: Path, text: str, line: int, prob
         ("t,0,1\n" + "x" * 50_000, "csv-line-too-long"),
     ],
 )
-def test_file_that_is_no_group_csv_is_refused(tmp_path: Path, text: str, code: str) -> None:
+def test_file_that_is_not_a_group_csv_is_refused(tmp_path: Path, text: str, code: str) -> None:
     path = tmp_path / "offsets.csv"
     path.write_text(text)
     with pytest.raises(InputError) as refused:

@@ -174,7 +174,7 @@ def test_number_of_proved_records_counts_all_records_up_to_position(
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_more_copies_than_older_records_do_not_count_as_compared(is_whole: bool) -> None:
+def test_copies_in_excess_of_older_records_are_not_counted_as_compared(is_whole: bool) -> None:
     """Regression: The result was "proved", but 3 records of a client preceded the first copy."""
     items = _named(0, 120)
     old, new = _log(items, 62), _log([*items[:60], *_foreign(3, 1060), *items[60:]])
@@ -238,7 +238,7 @@ def test_offset_syncs_show_which_of_equal_records_are_copied(
         [(0, 0, 0), (0, 60, 60), (0, 80, 3)],
     ],
 )
-def test_offset_syncs_of_another_copy_of_the_topic_are_no_evidence(syncs: list[Sync]) -> None:
+def test_offset_syncs_of_another_copy_of_topic_are_ignored(syncs: list[Sync]) -> None:
     found = _Found({0: _beats(100)}, {0: _beats(60)}, {0: 50}, syncs=[syncs])
     assert found.outcomes == {MatchOutcome.AMBIGUOUS}
 
@@ -409,7 +409,7 @@ def test_copy_of_first_record_that_equals_last_record_is_not_at_the_end() -> Non
 @pytest.mark.parametrize(
     ("foreign", "outcome"), [(0, MatchOutcome.WENT_BACK), (1, MatchOutcome.FOREIGN)]
 )
-def test_rewind_after_many_records_of_moved_producers_is_no_match(
+def test_rewind_after_many_records_of_moved_producers_does_not_match(
     foreign: int, outcome: MatchOutcome, is_whole: bool
 ) -> None:
     """Regression: The result was "proved", but the mirror copied all records again."""
@@ -428,7 +428,7 @@ def test_position_matches_before_many_records_of_moved_producers() -> None:
 
 @pytest.mark.parametrize("is_whole", [False, True])
 @pytest.mark.parametrize("foreign", [0, 1])
-def test_rewind_to_records_that_the_old_log_has_lost_is_no_match(
+def test_rewind_to_records_that_old_log_has_lost_does_not_match(
     foreign: int, is_whole: bool
 ) -> None:
     """Regression: The result was "proved", because copies were mistaken for new records."""

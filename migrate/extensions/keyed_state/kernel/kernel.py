@@ -154,8 +154,8 @@ def _utf8_of_string(
     """Convert a string of UTF-16 units, of one to three bytes each, to UTF-8.
 
     Returns:
-        the end of the units (-1 for a refused string, for example because of a lone surrogate), the
-        end of the text, and the hash of the string.
+        the end of the units (-1 if the string is refused, for example if it contains a lone
+        surrogate), the end of the text, and the hash of the string.
     """
     code = 0
     high_surrogate = 0  # 0 outside a pair

@@ -63,8 +63,8 @@ ROW = 9
 # start of the row; c: its size in bytes.
 SLOT_INTEGER = 10
 # Bytes to which a field of the row points, or up to seven bytes in the field itself. a, b: as in
-# SLOT_INTEGER; c: the number of bytes (in this case, they are never in the field itself), or 0 if
-# the number is in the field.
+# SLOT_INTEGER; c: 0 if the field contains the number of bytes; otherwise, the fixed number of
+# bytes, which are then always outside of the field.
 SLOT_SIZED = 11
 
 

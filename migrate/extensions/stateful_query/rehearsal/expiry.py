@@ -1,4 +1,4 @@
-"""Decide whether keys have expired if the query still has them but Flink does not.
+"""Decide whether the keys that only the query still has have expired in Flink.
 
 Flink drops an entry once ``last_access + ttl_ms <= now`` (TtlUtils.expired @ Flink 1.20, 2.2), and
 Spark never does. Expiry explains a missing key of the earlier checkpoint only if the key's last

@@ -429,7 +429,7 @@ def test_entries_are_streamed_in_bounded_memory(
 
 
 @pytest.mark.slow
-def test_closed_pipe_of_entries_is_no_failure(tmp_path: Path) -> None:
+def test_closed_pipe_of_entries_is_not_a_failure(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 4_000)
     command = [sys.executable, "-m", "migrate", "state", str(chk), "--state", "total"]
     with subprocess.Popen(

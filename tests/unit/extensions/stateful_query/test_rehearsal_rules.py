@@ -298,7 +298,7 @@ def test_rows_of_each_change_are_not_compared_with_rows_of_a_batch(mode: str) ->
     assert "once in each batch" in (_doubt((20, 0, 20, 0), mode, fires=False) or "")
 
 
-def test_different_record_of_same_key_is_no_mistake_of_deduplication() -> None:
+def test_different_record_of_same_key_is_not_reported_for_deduplication() -> None:
     doubt = _doubt((10, 0, 3, 3), keys=(13, 0, 0, 0), fires=False)
     assert doubt is not None and "its keys match" in doubt
     assert _doubt((10, 0, 3, 3), keys=(12, 0, 1, 1), fires=False) is None

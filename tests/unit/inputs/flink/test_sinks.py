@@ -169,14 +169,14 @@ def test_flink_kafka_producer_is_recognized_by_its_state(tmp_path: Path, name: s
     assert "FlinkKafkaProducer" in finding.message
 
 
-def test_damaged_sink_state_is_no_obstacle(tmp_path: Path) -> None:
+def test_damaged_sink_state_does_not_block_move(tmp_path: Path) -> None:
     """No position depends on this state."""
     states = {COMMITTER_STATE: [encode_committer_element("2.2", _TWO)[:-1]]}
     findings = _findings(tmp_path, states)
     assert "neither a KafkaSink's nor a FileSink's" in findings["pending-transactions"].message
 
 
-def test_missing_file_of_sink_state_is_no_obstacle(tmp_path: Path) -> None:
+def test_missing_file_of_sink_state_does_not_block_move(tmp_path: Path) -> None:
     states = (StateOffsets(COMMITTER_STATE, DistributionMode.SPLIT_DISTRIBUTE, (5,)),)
     handle = PartitionableHandle(states, RelativeFileHandle("gone", 100))
     operator = Operator(bytes(16), 1, 1, subtasks=(Subtask(0, managed_operator=handle),))

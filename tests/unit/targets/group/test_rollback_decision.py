@@ -170,9 +170,9 @@ def test_rollback_decision_for_newer_commits_requires_force() -> None:
 
 
 def test_refusal_for_own_later_change_names_newer_rollback_file() -> None:
-    """Regression: The refusal contained neither the newer file nor the number of records.
+    """Regression: The refusal named neither the newer file nor the number of records.
 
-    ``--force`` duplicates these records.
+    ``--force`` would duplicate these records.
     """
     file = _file(_at(a0=1, a1=9, b0=1), _at(a0=5, a1=5, b0=2))
     later = _file(_at(a0=5, a1=5, b0=2), _at(a0=7, a1=6, b0=2))
