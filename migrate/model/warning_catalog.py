@@ -337,8 +337,9 @@ UNFINISHED_SEED = warning(
 )
 UNLISTED_PARTITION = warning(
     "unlisted-partition",
-    "{count:partition is|partitions are} missing from the checkpoint, although they contain "
-    "records from before the checkpoint (the first is {partition}, with up to {records:record})",
+    "{count:partition with records from before the checkpoint is|partitions with records from "
+    "before the checkpoint are} missing from the checkpoint (the first is {partition}, with up to "
+    "{records:record})",
     "if the job reads only certain partitions, pass them with {option.partitions}",
 )
 UNSEEDED_STREAM = warning(

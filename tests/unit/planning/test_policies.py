@@ -140,7 +140,7 @@ def test_new_partition_with_older_records_triggers_warning(
     warned = [warning for warning in plan.warnings if "[unlisted-partition]" in warning]
     assert len(warned) == bool(older)
     for warning in warned:
-        assert f"the first is t-1: up to {older}" in warning
+        assert f"the first is t-1, with up to {older}" in warning
 
 
 def test_gone_policy_skip_omits_deleted_partition(tmp_path: Path) -> None:

@@ -214,8 +214,8 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
     assert _warned(
         _planned(0, 5), _planned(1, 6, older_offsets=1), _planned(2, 6, older_offsets=9)
     ) == [
-        "the checkpoint does not contain 2 partitions, although the records there are older than "
-        "the checkpoint (the first is t-1: up to 1 record); if the job reads only certain "
+        "2 partitions with records from before the checkpoint are missing from the checkpoint "
+        "(the first is t-1, with up to 1 record); if the job reads only certain "
         "partitions, pass them with partitions [unlisted-partition]"
     ]
     ran_on = [
