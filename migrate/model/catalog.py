@@ -791,6 +791,11 @@ PARTITION_NEW_SINCE_PLAN = refusal(
     "{partition} is new since the plan was created",
     "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
 )
+PARTITION_OF_MAP_MISSING = refusal(
+    "partition-of-map-missing",
+    "topic {new} has no such partition",
+    "add partitions to topic {new}, or correct {option.topic_map:{old}={new}}",
+)
 PATH_IS_DIRECTORY = input_error(
     "path-is-directory",
     "{path} is a directory, not a file",
@@ -1155,6 +1160,11 @@ TOPIC_NOT_ASSIGNED = refusal(
     "not read its records",
     "add {option.spark_source:N=topic:{topic}}, or choose the topics with {option.source} or "
     "{option.partitions}",
+)
+TOPIC_OF_MAP_MISSING = refusal(
+    "topic-of-map-missing",
+    "the broker has no topic {new}{alike:did you mean}",
+    "create topic {new}, or correct {option.topic_map:{old}={new}}",
 )
 TOPIC_RECREATED_SINCE_PLAN = refusal(
     "topic-recreated-since-plan",

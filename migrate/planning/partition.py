@@ -21,9 +21,11 @@ from migrate.model.catalog import (
     NO_SOURCE_GROUP,
     NOT_AMONG_POSITIONS,
     PARTITION_GONE,
+    PARTITION_OF_MAP_MISSING,
     POSITION_UNKNOWN,
     START_DEPENDS_ON_JOB,
     TOPIC_GONE,
+    TOPIC_OF_MAP_MISSING,
 )
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.message import Message
@@ -218,8 +220,17 @@ def _plan_gone(
 ) -> PlannedPartition:
     if policies.gone is Gone.SKIP:
         return _planned(position, verdict, None, lost=None)
-    problem = TOPIC_GONE(alike=similar) if verdict is Verdict.TOPIC_GONE else PARTITION_GONE()
+    problem = _gone(position.topic, verdict, policies, similar)
     return _planned(position, verdict, None, lost=None, problem=problem)
+
+
+def _gone(topic: str, verdict: Verdict, policies: Policies, similar: Sequence[str]) -> Message:
+    old = next((old for old, new in policies.topic_map.items() if new == topic), None)
+    if verdict is Verdict.TOPIC_GONE:
+        if old is not None:
+            return TOPIC_OF_MAP_MISSING(old=old, new=topic, alike=similar)
+        return TOPIC_GONE(alike=similar)
+    return PARTITION_GONE() if old is None else PARTITION_OF_MAP_MISSING(old=old, new=topic)
 
 
 def _planned(

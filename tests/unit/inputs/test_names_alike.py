@@ -10,7 +10,9 @@ from decoder import read_checkpoint
 from migrate.inputs.compared_sides import load_sides
 from migrate.inputs.flink.extract import extract
 from migrate.inputs.position_inputs import parse_side
+from migrate.model.catalog import TOPIC_GONE, TOPIC_OF_MAP_MISSING
 from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView, LogRange, Question
+from migrate.model.message import Message
 from migrate.model.policies import Policies
 from migrate.planning import make_plan
 from tests.support.checkpoints import splits, write_source
@@ -45,13 +47,24 @@ def test_verify_warns_of_missing_group(tmp_path: Path) -> None:
     assert f"warning: {_SAYS}\n" in result.stderr
 
 
-@pytest.mark.parametrize("mapped", [{}, {"t": "paymentz"}])
+@pytest.mark.parametrize(
+    ("mapped", "problem"),
+    [
+        ({}, TOPIC_GONE(alike=["payments"])),
+        (
+            {"t": "paymentz"},
+            TOPIC_OF_MAP_MISSING(old="t", new="paymentz", alike=["payments"]),
+        ),
+    ],
+)
 def test_missing_topic_gets_suggestion_of_similar_topic(
-    tmp_path: Path, mapped: dict[str, str]
+    tmp_path: Path, mapped: dict[str, str], problem: Message
 ) -> None:
+    """Regression: For a name from --topic-map, the remedy was to pass the job's brokers."""
     extraction = extract(read_checkpoint(write_source(tmp_path / "chk-7", {0: splits("t", [1])})))
     name = mapped.get("t", "t")
     snapshot = ClusterSnapshot({}, alike={name: ("payments",)})
     plan = make_plan(extraction, extraction.sources, snapshot, Policies(topic_map=mapped))
     (refused,) = [one for one in plan.refusals if "topic gone" in one.what]
-    assert refused.what.endswith("the broker has no such topic (did you mean 'payments'?)")
+    assert refused.what.endswith(f": {problem.what}") and "'payments'" in refused.what
+    assert refused.way_out == problem.way_out

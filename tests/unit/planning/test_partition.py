@@ -22,9 +22,11 @@ from migrate.model.catalog import (
     NO_COMMITTED_OFFSET_TO_START_AT,
     NO_SOURCE_GROUP,
     PARTITION_GONE,
+    PARTITION_OF_MAP_MISSING,
     POSITION_UNKNOWN,
     START_DEPENDS_ON_JOB,
     TOPIC_GONE,
+    TOPIC_OF_MAP_MISSING,
 )
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Question
 from migrate.model.message import Message
@@ -231,17 +233,33 @@ def test_committed_marker_is_never_suspect() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "verdict", "problem"),
+    ("there", "names", "verdict", "problem"),
     [
-        ({}, Verdict.TOPIC_GONE, TOPIC_GONE(alike=["tt"])),
-        ({"t": {1: _LOG}}, Verdict.PARTITION_GONE, PARTITION_GONE()),
+        ({}, {}, Verdict.TOPIC_GONE, TOPIC_GONE(alike=["tt"])),
+        ({"t": {1: _LOG}}, {}, Verdict.PARTITION_GONE, PARTITION_GONE()),
+        ({}, {"t": "u"}, Verdict.TOPIC_GONE, TOPIC_GONE(alike=["tt"])),
+        (
+            {},
+            {"s": "t"},
+            Verdict.TOPIC_GONE,
+            TOPIC_OF_MAP_MISSING(old="s", new="t", alike=["tt"]),
+        ),
+        (
+            {"t": {1: _LOG}},
+            {"s": "t"},
+            Verdict.PARTITION_GONE,
+            PARTITION_OF_MAP_MISSING(old="s", new="t"),
+        ),
     ],
 )
-def test_deleted_topic_or_partition_is_refused_or_skipped(
-    there: dict[str, dict[int, LogRange]], verdict: Verdict, problem: Message
+def test_missing_topic_or_partition_is_refused_or_skipped(
+    there: dict[str, dict[int, LogRange]],
+    names: dict[str, str],
+    verdict: Verdict,
+    problem: Message,
 ) -> None:
     snapshot = ClusterSnapshot(there, alike={"t": ("tt",)})
-    told = plan_position(_at(5), snapshot, Policies())
+    told = plan_position(_at(5), snapshot, Policies(topic_map=names))
     about: dict[str, Any] = {"subtask": 2, "lost": None}
     assert told == PlannedPartition("t", 0, verdict, None, 5, problem=problem, **about)
     skipped = plan_position(_at(5), snapshot, Policies(gone=Gone.SKIP))
