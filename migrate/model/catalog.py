@@ -732,7 +732,7 @@ NOT_AMONG_POSITIONS = refusal(
 )
 NOT_OFFSETS = input_error(
     "not-offsets",
-    "{place} cannot be read; {problem}",
+    "{place} does not contain valid offsets: {problem}",
     "use the format {format}",
 )
 NOT_ON_BROKER = refusal(
@@ -1006,6 +1006,12 @@ SHOWN_FILE_MISSING = input_error(
     "shown-file-missing",
     "{name}: no such file or directory",
     "pass a plan, a rollback file, or a checkpoint location of a Spark query",
+)
+SHOWN_FILE_NOT_JSON = input_error(
+    "shown-file-not-json",
+    "{name} is not a plan ({option.plan_out}) or a rollback file (commit-group with "
+    "{option.execute:true}), because it is not valid JSON ({problem})",
+    "pass the complete file; use `migrate inspect` for Flink checkpoints",
 )
 SHOWN_FILE_UNKNOWN = input_error(
     "shown-file-unknown",

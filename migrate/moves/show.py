@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+
+from pydantic_core import from_json
 
 from decoder.storage import join, read_file
 from migrate.inputs.spark_log import committed_positions, has_begun_batch, starting_positions
@@ -13,6 +14,7 @@ from migrate.inputs.spark_query import QueryLocation
 from migrate.model.catalog import (
     CUT_OVER_RECORD_SHOWN,
     SHOWN_FILE_MISSING,
+    SHOWN_FILE_NOT_JSON,
     SHOWN_FILE_UNKNOWN,
     SHOWN_FILE_UNREADABLE,
 )
@@ -54,7 +56,7 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
         if files.list_directory(path) is None:
             raise NothingToShow(SHOWN_FILE_MISSING(name=name))
         return _location(name, files.absolute(path), files)
-    kind = _kind(Path(path))
+    kind = _kind(name, Path(path))
     reader = _READERS.get(kind)
     if kind == "flink-offset-migrate cut-over":
         raise NothingToShow(CUT_OVER_RECORD_SHOWN(name=name))
@@ -67,13 +69,13 @@ def _unknown_file(name: str) -> NothingToShow:
     return NothingToShow(SHOWN_FILE_UNKNOWN(name=name))
 
 
-def _kind(path: Path) -> str:
+def _kind(name: str, path: Path) -> str:
     try:
-        document = json.loads(read_file(path))
+        document = from_json(read_file(path))
     except OSError as error:
         raise InputError(SHOWN_FILE_UNREADABLE(path=path, reason=error.strerror)) from error
-    except (ValueError, RecursionError):
-        return ""
+    except ValueError as error:
+        raise NothingToShow(SHOWN_FILE_NOT_JSON(name=name, problem=str(error))) from error
     return str(document.get("kind")) if isinstance(document, dict) else ""
 
 

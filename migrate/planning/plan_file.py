@@ -229,6 +229,7 @@ def read_plan(path: Path) -> Plan:
         f"plan of version {VERSION}",
         creation_hint=hint,
         edited_hint=f"create a new plan with {option('plan_out')} and the changed options",
+        written_hint=f"pass a plan that {option('plan_out')} has written",
     )
     checkpoint = saved.checkpoint
     newer = () if checkpoint.newest == checkpoint.id else (checkpoint.newest,)

@@ -158,8 +158,12 @@ def parse(
     *,
     creation_hint: str = "",
     edited_hint: str,
+    written_hint: str = "",
 ) -> _Model:
-    """Read a model from bytes; see ``read_file`` for the arguments and errors."""
+    """Read a model from bytes; see ``read_file`` for most arguments, and for the errors.
+
+    ``written_hint`` is the remedy for a file that is not JSON; by default ``creation_hint``.
+    """
     if not content:
         raise InputError(FILE_EMPTY(path=path, name=name, way_out=creation_hint))
     kind = name.partition(" of ")[0]
@@ -169,9 +173,10 @@ def parse(
     except ValidationError as error:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
-            problem = first["msg"]
+            problem = first["msg"].removeprefix("Invalid JSON: ")
+            way_out = written_hint or creation_hint
             raise InputError(
-                FILE_NOT_JSON(path=path, name=name, problem=problem, way_out=edited_hint)
+                FILE_NOT_JSON(path=path, name=name, problem=problem, way_out=way_out)
             ) from error
         where = ".".join(map(str, first["loc"])) or "the whole file"
         if where == "kind" and isinstance(first["input"], str):

@@ -150,6 +150,27 @@ def test_show_query_lists_start_and_committed_offsets(tmp_path: Path) -> None:
     assert start != "9"
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"offset", "expected value at line 1 column 1"),
+        (b'{"kind": "flink-offset-migrate plan", "version": 2, "par', "EOF while parsing a string"),
+        (b"", "EOF while parsing a value"),
+        (b"\xff", "expected value at line 1 column 1"),
+        (b"[" * 5000, "recursion limit exceeded"),
+    ],
+)
+def test_show_of_file_that_is_not_json_reports_position(
+    content: bytes, problem: str, tmp_path: Path
+) -> None:
+    """Regression: The message for a truncated plan did not say what is wrong with the file."""
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    shown = migrate("show", path)
+    assert (shown.code, shown.stdout) == (3, "")
+    assert f"because it is not valid JSON ({problem}" in shown.stderr
+
+
 @pytest.mark.parametrize("kind", ["missing", "text", "json", "directory", "checkpoint"])
 def test_show_of_unsupported_path_is_refused(kind: str, chk: Path, tmp_path: Path) -> None:
     path = {"directory": tmp_path, "checkpoint": chk}.get(kind, tmp_path / "file")

@@ -64,7 +64,7 @@ def test_duplicate_partition_in_csv_group_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "twice.csv"
     file.write_text("ga,payments,0,5\ngb,payments,0,6\nga,payments,0,7\n")
     assert (
-        f"line 3 of {file} cannot be read; 'payments' partition 0 is listed twice"
+        f"line 3 of {file} does not contain valid offsets: 'payments' partition 0 is listed twice"
         in migrate("to-spark", f"csv:{file}#ga").stderr
     )
 
