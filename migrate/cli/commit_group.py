@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from migrate.cli import next_step
 from migrate.cli.changes import (
@@ -36,7 +37,7 @@ from migrate.moves.options import ALLOWED, CHECKED, MoveArguments
 from migrate.moves.sink import check_sink_of_a_job
 
 
-@with_options
+@partial(with_options, daily=("flink_rest",))
 def commit_group(
     chk: CheckpointOrPlan = None,
     *,

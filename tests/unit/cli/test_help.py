@@ -91,6 +91,7 @@ def test_short_help_contains_only_common_options() -> None:
         assert f"{common} " in first
     for rare in ("-X", "--topic-map", "--on-expired", "--spark-version", "--verbose"):
         assert rare in rest and rare + " " not in first
+    assert "--flink-rest " in migrate("commit-group", "-h").stdout  # its notes advise it
 
 
 def test_help_wraps_on_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
