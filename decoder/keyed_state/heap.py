@@ -329,7 +329,7 @@ def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 
 def _state_header(number: int, count: int) -> bytes:
-    """Return the state's number and its number of entries, which precede its entries."""
+    """Read the state's ID and its entry count, which are stored before the entries."""
     return number.to_bytes(2, "big") + count.to_bytes(4, "big", signed=True)
 
 

@@ -206,8 +206,8 @@ LATEST_MARKER = finding(
 )
 LEGACY_CONSUMER = finding(
     Code.LEGACY_CONSUMER,
-    "the operator's state has the name that FlinkKafkaConsumer uses (the predecessor of "
-    "KafkaSource), but contains no readable position ({reason})",
+    "the operator's state has the name that FlinkKafkaConsumer (the predecessor of KafkaSource) "
+    "uses, but contains no readable position ({reason})",
 )
 LOWER_NUMBER_IS_LATER = finding(
     Code.NUMBERING_BEGAN_ANEW,

@@ -182,7 +182,7 @@ def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory, list[WarningText]]:
         raise Refused(SINK_UNREADABLE(sink=name, error=str(error))) from error
     warnings = [WarningText(SINK_PARTLY_READ(sink=name, reason=why)) for why in memory.unread]
     if memory.empty:
-        log.info(f"{name}: the sink is empty, so it skips no batch of the query")
+        log.info(f"{name}: the sink is empty, so it will not skip any of the query's batches")
     elif not memory.formats:
         warnings.append(WarningText(SINK_OF_UNKNOWN_KIND(sink=name)))
     for format in memory.formats:

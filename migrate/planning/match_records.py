@@ -340,7 +340,7 @@ class _Alignment:
     def _may_be_older(self, possible: Sequence[int]) -> bool:
         """Return whether a record older than ``old`` may equal a copy.
 
-        The function assumes this only if some records with the copy's timestamp are equal, or if
+        The function assumes this only if some records with the copy's timestamp equal each other, or if
         the copy equals the first record that was read.
         """
         if not possible or not self._has_older:
@@ -393,9 +393,8 @@ class _Alignment:
     def _count_surely_missing(self) -> int:
         """Return the number of records that certainly have no copy.
 
-        The number is based on the copies that have no equal record, and therefore have a certain
-        origin. Between two such copies, there should be a copy of each record between their
-        origins.
+        The number is based on copies that match exactly one record, so that their origin is known.
+        Between two such copies, there should be a copy of each record between their origins.
         """
         copies = Counter(copy.digest for copy in self._run)
         certain = [

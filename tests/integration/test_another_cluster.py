@@ -414,12 +414,12 @@ def test_missing_copies_of_equal_records_are_reported_as_expired_or_lagging(
     assert json.loads(done.stdout or "0") == {lagging: {"0": 101}}, done.stderr
 
 
-def test_duplicates_of_mirror_that_is_still_copying_again_are_lower_bound(
+def test_duplicate_count_is_lower_bound_while_rewound_mirror_is_copying(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
     """Regression: ``migrate`` reported up to 60 duplicates, but 120 records were duplicated.
 
-    A mirror that went back may stop at any time, so its existing copies are only a lower bound.
+    A rewound mirror may stop at any time, so its existing copies are only a lower bound.
     """
     topic = _new_name("orders")
     broker.create_topic(topic, 1)

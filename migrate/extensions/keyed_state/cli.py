@@ -75,8 +75,8 @@ def state(
         return
     if truncate_keys:
         raise UsageError(
-            "--truncate-keys requires --output, because stdout always contains the exact keys; "
-            "omit --truncate-keys"
+            "--truncate-keys requires --output, because stdout always contains the exact keys; add "
+            "--output FILE, or omit --truncate-keys"
         )
     if state is not None:
         keyed_state = state_module.find_state(chk, operator=operator, state=state, **reading)

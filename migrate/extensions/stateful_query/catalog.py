@@ -23,9 +23,9 @@ EXPECTED_STATE_AMBIGUOUS = refusal(
 )
 EXPECTED_STATE_UNKNOWN = refusal(
     "expected-state-unknown",
-    "the query stores the state of {operator}, and the expected state cannot be computed from the "
-    "rows",
-    "create the rows yourself, and pass the expected Spark state as `expected`",
+    "the query stores the state of {operator}, and migrate cannot compute the expected contents "
+    "of this state from the rows",
+    "create your own rows, and pass the expected Spark state as `expected`",
 )
 EXPIRY_DEPENDS_ON_STOP = refusal(
     "expiry-depends-on-stop",
@@ -261,8 +261,8 @@ SOURCE_OF_PARTITIONS_UNKNOWN = refusal(
 )
 SOURCE_WITHOUT_ROWS = refusal(
     "source-without-rows",
-    "source {source} of the query read none of the rows",
-    "read only the streams that the query function receives",
+    "source {source} of the query received none of the rows",
+    "in the query function, use only the streams that are passed to it",
 )
 SPARK_FAILED_TO_PRIME = refusal(
     "spark-failed-to-prime",

@@ -47,7 +47,7 @@ def test_show_plan_lists_positions_and_apply_command(chk: Path, tmp_path: Path) 
     assert isinstance(show(path), Plan)
 
 
-def test_apply_command_of_group_plan_is_no_dry_run(
+def test_apply_command_of_group_plan_is_not_a_dry_run(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression: The command to apply a plan only previewed it."""

@@ -62,7 +62,7 @@ def test_source_with_start_of_different_connector_is_omitted(tmp_path: Path, see
     assert "[no-kafka-source-in-query]" in result.stderr
 
 
-def test_location_without_metadata_is_compared_with_warning(tmp_path: Path) -> None:
+def test_comparison_of_location_without_metadata_prints_warning(tmp_path: Path) -> None:
     """Regression: ``diff`` printed no warning, and the other commands printed no remedy."""
     location = _copy(tmp_path, "09-datahub-beside-kafka")
     side = f"spark:{location}"

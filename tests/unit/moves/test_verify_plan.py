@@ -289,7 +289,7 @@ def test_positions_chosen_by_policy_are_listed_separately(
 def test_partition_at_earliest_counts_as_end_of_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: The plan had one partition less "where the checkpoint ended" than its origin."""
+    """Regression: The plan counted one fewer partition "where the checkpoint ended"."""
     logs = {"t": {0: LogRange(0, 20), 1: LogRange(2, 20)}}
     snapshot = ClusterSnapshot(logs, "cluster")
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)

@@ -185,7 +185,7 @@ def test_equal_records_are_compared_as_runs() -> None:
     assert whole.outcome is MatchOutcome.NOT_FOUND  # the first x may be any of them
 
 
-def test_empty_log_proves_nothing() -> None:
+def test_empty_log_is_not_evidence() -> None:
     match = match_records(_old("", 0), _new(LETTERS))
     assert _short(match) == _short(
         Match(MatchOutcome.NOT_FOUND, reason="the job's log has no records to compare")

@@ -534,8 +534,8 @@ def test_refusal_of_running_job_reports_number_of_duplicates(tmp_path: Path) -> 
     assert "4 records beyond the positions of 1 partition " in refusal.what
 
 
-def test_source_group_at_higher_of_two_positions_proves_nothing(tmp_path: Path) -> None:
-    """The group belongs to the source with the higher position."""
+def test_group_of_source_with_higher_position_is_not_evidence(tmp_path: Path) -> None:
+    """The source with the higher position uses the group."""
     held = {("t", 0): Committed(7)}
     group = GroupView("flink", True, "Empty", "classic", committed=held)
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20)}}, source_group=group)
@@ -544,7 +544,7 @@ def test_source_group_at_higher_of_two_positions_proves_nothing(tmp_path: Path) 
     assert _costs(plan) == [(5, 0, 2)]
 
 
-def test_source_group_at_position_beyond_end_proves_nothing(tmp_path: Path) -> None:
+def test_source_group_at_position_beyond_end_is_not_evidence(tmp_path: Path) -> None:
     policies = Policies(on_beyond_end=OnBeyondEnd.LATEST)
     plan = _plan(tmp_path, [30], [(5, 20)], policies, committed={("t", 0): 30})
     assert _costs(plan) == [(20, 15, 0)]

@@ -42,8 +42,8 @@ class Expiry:
     All times are in epoch milliseconds.
 
     Attributes:
-        ttl_ms: the TTL in milliseconds; None if the user keeps every entry. In that case, Flink may
-            have dropped expired entries, but the TTL is not available.
+        ttl_ms: the TTL in milliseconds; None if the user chose to keep every entry. In that case,
+            the TTL is unknown, although Flink may already have dropped expired entries.
         earlier_ms: the earliest possible time of the earlier checkpoint, or None if unknown.
         later_ms: the earliest possible time of the later checkpoint, or None if unknown.
         latest_ms: the latest possible time of the later checkpoint; by default ``later_ms``.

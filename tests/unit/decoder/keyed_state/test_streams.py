@@ -123,7 +123,7 @@ def test_adjacent_key_groups_are_read_together(monkeypatch: pytest.MonkeyPatch) 
     assert files.reads == [offsets[0], 2000, len(data) - offsets[2]]
 
 
-def test_buffers_of_read_keyed_state_streams_are_released() -> None:
+def test_buffers_of_keyed_state_streams_are_released_after_reading() -> None:
     data, offsets = _stream((_MIB, 10, 10))
     names = [f"{_FILE}-{subtask}" for subtask in range(64)]
     handles = (

@@ -103,7 +103,7 @@ def _refusals(
         ),
     ],
 )
-def test_jobmanager_that_does_not_list_job_proves_nothing(
+def test_jobmanager_that_does_not_list_job_is_not_evidence(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     said: pytest.LogCaptureFixture,
