@@ -351,8 +351,8 @@ def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: 
     batch seems to have read its records (OfflineStateRepartitionRunner @ Spark 4.3.0).
 
     Raises:
-        InputError: the started batch has a lower offset; or the started batch lacks a partition,
-            and ends at the offsets of the batch before the committed batch.
+        InputError: the started batch has a lower offset than the committed batch; or it lacks a
+            partition, and its other offsets equal those of the batch before the committed batch.
     """
     paths = [offsets_path(directory, batch) for batch in (committed - 1, committed, begun)]
     older, committed_ends, begun_ends = (

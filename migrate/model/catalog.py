@@ -1179,10 +1179,10 @@ TOPIC_RECREATED_SINCE_PLAN = refusal(
 )
 TOPICS_LEFT_OUT = refusal(
     "topics-left-out",
-    "{side} has positions of topics {topics}, but {reader} reads these topics; after the move, "
-    "nothing would read the records, or a source that discovers topics by a pattern would read "
+    "{side} has positions of topics {topics}, but {no_source} reads these topics; after the move, "
+    "their records would not be read, or a source that discovers topics by a pattern would read "
     "them from the start",
-    "pass that pattern with {option.topic_pattern}, or list the partitions that move with "
+    "pass the source's pattern with {option.topic_pattern}, or list the partitions that move with "
     "{option.partitions}",
 )
 TRANSACTION_LOG_DENIED = service_error(

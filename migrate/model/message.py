@@ -39,6 +39,7 @@ _DID_YOU_MEAN = "did you mean"
 _CLAUSES = {
     "evidence": "(the evidence)",
     "how_to_stop": "stop the job with a savepoint",
+    "no_source": "no source of the savepoint",
     "if_different": "; if the running job is a different job, omit --flink-rest",
     "way_out": "(the remedy depends on the case)",
 }

@@ -241,7 +241,7 @@ PARTITION_REWOUND_UNDER_STATE = warning(
 PARTITION_STAYS = warning(
     "partition-stays",
     "{partition} stays with operator {holders}; operator {operator} reads other partitions of the "
-    "topic, and {partition} is not added to it",
+    "topic, but will not read {partition}",
 )
 PATTERN_UNMATCHED = warning(
     "pattern-unmatched",

@@ -291,9 +291,8 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     new_partitions: Annotated[
         NewPartitions | Literal["as-flink", "fail", "earliest", "latest"],
         Option(
-            "Choose the start of partitions that the checkpoint does not contain. as-flink "
-            "starts at the log start offset if Flink would start there, and otherwise refuses "
-            "the move.",
+            "Choose where partitions start that the checkpoint does not contain. as-flink starts "
+            "at the log start offset if Flink would start there; otherwise, it refuses the move.",
             metavar="HOW",
             panel=ALLOWED,
         ),
@@ -308,7 +307,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     unresolved: Annotated[
         str,
         Option(
-            "Choose the start of partitions without an offset in the state: fail, earliest, "
+            "Choose where partitions start that have no offset in the state: fail, earliest, "
             "latest, committed (the offset of the source group), or timestamp:T (ISO 8601 or epoch "
             "milliseconds). [default: fail]",
             metavar="HOW",

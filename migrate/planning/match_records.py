@@ -340,8 +340,8 @@ class _Alignment:
     def _may_be_older(self, possible: Sequence[int]) -> bool:
         """Return whether a record older than ``old`` may equal a copy.
 
-        The function assumes this only if some records with the copy's timestamp equal each other, or if
-        the copy equals the first record that was read.
+        The function assumes this only if some records with the copy's timestamp equal each other,
+        or if the copy equals the first record that was read.
         """
         if not possible or not self._has_older:
             return False
@@ -442,8 +442,8 @@ class _Alignment:
         # Each origin is certain, so each duplicate is certain.
         top = max(high) + 1
         distinct = len({origin for origin in high if origin >= position})
-        # If the mirror has not yet returned to the last record that it had copied before it went
-        # back, it will recopy more records.
+        # A rewound mirror recopies records up to the last record that it had copied before the
+        # rewind. Until it has reached this record, the number of duplicates will grow.
         is_exact = high[-1] + 1 == top and self._is_all_known
         return self._make(
             MatchOutcome.WENT_BACK,

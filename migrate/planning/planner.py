@@ -1,4 +1,4 @@
-"""Make a plan: refuse obstacles to the whole move, then plan each partition.
+"""Make a plan: refuse the move if something blocks it as a whole; otherwise, plan each partition.
 
 If several sources have a partition, their plans for the partition are merged. Partitions that exist
 only on the broker are added.

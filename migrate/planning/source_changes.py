@@ -290,4 +290,4 @@ def left_out_refusal(
     side: str, topics: Iterable[str], reader: str = "no source of the savepoint"
 ) -> Message:
     """Return the refusal for a move that would drop the positions of some topics."""
-    return TOPICS_LEFT_OUT(side=side, topics=sorted(topics), reader=reader)
+    return TOPICS_LEFT_OUT(side=side, topics=sorted(topics), no_source=reader)

@@ -1,7 +1,7 @@
 """The pending transactions of a KafkaSink, and their outcome on the brokers.
 
 A checkpoint contains the transactions that the job has not committed yet. The job commits them only
-after the checkpoint is complete, and it may fail before it does.
+after the checkpoint is complete, and it may fail before that commit.
 """
 
 from __future__ import annotations

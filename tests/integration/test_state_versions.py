@@ -416,7 +416,7 @@ def orders(broker: Broker) -> dict[int, list[Order]]:
 def test_rehearsal_confirms_correct_query_and_detects_missing_filter(
     spark: Spark, broker: Broker, orders: dict[int, list[Order]], tmp_path: Path
 ) -> None:
-    """Counts, IDs, and windows are correct. The report lists the records of the missing filter."""
+    """Counts, IDs, and windows are correct. The report lists what the filter removes."""
     checkpoints = sorted(_REHEARSED.glob("savepoint-*"), key=_checkpoint_id)
     starts, ends = (_offsets(checkpoint) for checkpoint in checkpoints)
 

@@ -58,7 +58,7 @@ def test_decoded_keyed_entries_match_encoded_entries(examples: int) -> None:
 
 @pytest.mark.parametrize("examples", [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_compiled_kernel_and_plain_python_reader_agree_on_damaged_state(examples: int) -> None:
-    """After any changed byte, both readers return the same rows or the same error."""
+    """Whichever byte is changed, both readers return the same rows or the same error."""
 
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data())

@@ -145,8 +145,8 @@ LEGACY_CONSUMER_STOP = refusal(
 )
 LOCATION_HAS_BATCHES = refusal(
     "location-has-batches",
-    "{location} contains batches, but this cut-over did not write the location; the start offsets "
-    "of its query are unknown",
+    "{location} contains batches that do not belong to this cut-over, so the start offsets of the "
+    "query at this location are unknown",
     "run `migrate verify`, or choose a new directory",
 )
 LOCATION_IS_FILE = refusal(
@@ -242,7 +242,7 @@ PRIME_COMMAND_FAILED = stop(
 PRIME_COMMAND_NOT_RUN = stop(
     "prime-command-not-run",
     "the prime command cannot be run: {error}",
-    "correct prime in the spec, and rerun the command",
+    "correct the key `prime` in the spec, and rerun the command",
 )
 PRIME_COMMAND_UNFINISHED = stop(
     "prime-command-unfinished",
@@ -448,7 +448,7 @@ START_COMMAND_FAILED = stop(
 START_COMMAND_NOT_RUN = stop(
     "start-command-not-run",
     "the start command cannot be run: {error}",
-    "correct start in the spec, and rerun the command",
+    "correct the key `start` in the spec, and rerun the command",
 )
 START_EXIT_CODE_MISSING = stop(
     "start-exit-code-missing",

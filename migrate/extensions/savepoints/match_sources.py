@@ -39,9 +39,10 @@ def match_sources(
     source in the side that reads one of the source's topics matches. If both sources identify their
     clusters, only positions in the same cluster match.
 
-    ``--partitions`` chooses between several matches. A match takes the side's positions if it
-    contains a specified partition, or if it reads the topic of a specified partition that no match
-    contains. All other matches keep their positions and have empty ``side_sources``.
+    If there are several matches, ``--partitions`` determines which of them get the side's
+    positions. These are the matches that contain a specified partition. If no match contains the
+    partition, they are the matches that read its topic. All other matches keep their positions and
+    have empty ``side_sources``.
     """
     matches: list[SourceMatch] = []
     for source in chosen:

@@ -472,8 +472,8 @@ TOPIC_NOT_READ = warning(
 )
 UNFINISHED_RUN = warning(
     "unfinished-run",
-    "the directory {path} is from an interrupted run that primed or read {target}",
-    "if this run is no longer active, remove the directory",
+    "the directory {path} belongs to another run that primed or read {target}",
+    "if that run is no longer active, remove the directory",
 )
 UNREADABLE_STATE_LEFT_BEHIND = warning(
     "state-left-behind",

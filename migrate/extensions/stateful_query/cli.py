@@ -80,7 +80,7 @@ def prime(
 ) -> None:
     """Print a Spark query that starts with Flink's keyed states.
 
-    Refuses (exit 4, nothing written) positions that would lose or duplicate records.
+    Refuses positions that would lose or duplicate records (exit 4; nothing is written).
     """
     if spark_version is not None:
         kafka_connector(spark_version)
@@ -132,7 +132,7 @@ def copy_query(
 ) -> None:
     """Copy a stateful query, with different positions.
 
-    Refuses (exit 4, nothing written) positions that would lose or duplicate records.
+    Refuses positions that would lose or duplicate records (exit 4; nothing is written).
     """
     if isolation_level is not None and format is not CopyFormat.OPTIONS:
         raise UsageError("--isolation-level requires --format options")

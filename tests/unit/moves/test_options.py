@@ -49,7 +49,7 @@ def test_address_without_port_is_reported_once(
 def test_invalid_port_is_refused_without_a_note_about_port_9092(
     servers: str, address: str, port: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Regression: A note stated that the address had no port, and that port 9092 is used."""
+    """Regression: A note stated that the address had no port, and that port 9092 was used."""
     caplog.set_level(logging.INFO, "migrate")
     with command_line_notation(), pytest.raises(UsageError) as refused:
         Kafka(servers, servers_option=name).config()

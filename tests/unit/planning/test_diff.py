@@ -79,7 +79,7 @@ def test_diff_measures_right_side_relative_to_left_side() -> None:
     assert [row.records_between for row in compared.rows] == [0, 3, 4]
 
 
-def test_diff_of_partition_missing_from_a_side_has_no_difference() -> None:
+def test_difference_is_empty_for_partition_missing_from_a_side() -> None:
     compared = diff(side({0: 5}), side({1: 5}), {})
     assert relations(compared) == [Relation.ONLY_LEFT, Relation.ONLY_RIGHT]
     assert [row.difference for row in compared.rows] == [None, None]

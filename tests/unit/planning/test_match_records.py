@@ -356,7 +356,10 @@ def test_copies_of_older_values_do_not_count_as_newer_records() -> None:
 
 
 def test_tombstone_of_copied_record_is_reported_as_lag() -> None:
-    """Regression: The copy still contains b.1, so the mirror has not copied its tombstone."""
+    """Regression: The lag was not reported.
+
+    The mirror has not copied the tombstone of b.1, so the copy still contains b.1.
+    """
     records = (*_log("c.1"), _record(2, "b.", is_tombstone=True))
     old = Surroundings(3, records, (), 3, True, True)
     match = match_compacted(old, _new("c.1 b.1"))

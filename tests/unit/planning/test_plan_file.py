@@ -206,7 +206,7 @@ def test_log_change_after_planning_is_reported(
     log: tuple[int, int],
     moved: tuple[str, ...],
 ) -> None:
-    """The cluster has no topic IDs, like Kafka before 2.8. No such Kafka runs in these tests."""
+    """The snapshot has no topic IDs, as with Kafka before 2.8, which these tests do not run."""
     there = ClusterSnapshot({"t": {0: LogRange(0, 10)}}, "cluster")
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: there)
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})

@@ -127,9 +127,9 @@ def state_rows_of(rows: Rows) -> list[StateRows]:
 def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
     """Check the TTL and the savepoint of the rows.
 
-    If the user's own DataFrame comes from a state with a TTL, it must come from ``unexpired``. Rows
-    that were created from the Flink state must come from a savepoint with the offsets in
-    ``starts``.
+    If the user created a DataFrame from a state with a TTL, it must have been filtered with
+    ``unexpired``. If rows were created from Flink's state, this state must be from a savepoint with
+    the offsets in ``starts``.
 
     Raises:
         Refused: the TTL of a state is missing, or a partition starts at a different offset than in

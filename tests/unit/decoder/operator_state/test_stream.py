@@ -131,7 +131,7 @@ def test_unknown_unskippable_chunk_is_refused(kind: int) -> None:
 
 
 def test_varint_of_chunk_size_is_limited_to_35_bits() -> None:
-    """In snappy's format_description.txt, a varint of 5 bytes encodes all 32 bits."""
+    """A varint has at most 5 bytes of 7 bits (format_description.txt of snappy)."""
     start, checksum = b"\xff\x06\0\0sNaPpY", bytes(4)
     chunk_ = b"\0\x09\0\0" + checksum + b"\x80" * 5
     with pytest.raises(DecodeError, match="a varint is longer than 35 bits") as refused:

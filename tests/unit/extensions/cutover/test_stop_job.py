@@ -54,7 +54,7 @@ def _job(job_id: str, began: int, ended: int | None, name: str = "orders") -> Fl
     return FlinkJob(job_id, name, "FINISHED" if ended else "RUNNING", began, ended)
 
 
-def test_choose_job_prefers_running_then_newest_job_of_name() -> None:
+def test_choose_job_prefers_running_then_newest_job_with_name() -> None:
     old, new, other = _job("a", 1, 2), _job("b", 3, 4), _job("c", 5, None, "payments")
     assert choose_job([old, new, other], "orders") == new
     assert choose_job([new, old, other], "b") == new
