@@ -128,9 +128,9 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
     """
     if sink is None:
         log.info(
-            f"note: if the query has written batches after batch {batch} to a sink that remembers "
-            "batch numbers, the sink will skip the batches of the copy with these numbers; to check "
-            f"a sink, pass {option('sink', 'DIR')}"
+            f"note: if the query has written batches after batch {batch} to a sink that stores "
+            "batch numbers, the sink will skip the batches of the copy with these numbers; to "
+            f"check a sink, pass {option('sink', 'DIR')}"
         )
         return
     name, memory, warnings = _read_memory(sink)

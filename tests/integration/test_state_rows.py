@@ -923,7 +923,7 @@ def test_directories_of_killed_prime_are_reported(
     assert primed(lambda events: events.dropDuplicates(["id"]), rows, output_mode="append").right
     printed = [line for line in capsys.readouterr().out.splitlines() if "warning" in line]
     assert printed == [
-        f"warning: the directory {path} is from an interrupted run that primed or read {location}; "
+        f"warning: the directory {path} belongs to another run that primed or read {location}; "
         "if this run is no longer active, remove the directory [unfinished-run]"
         for path in left
     ]
