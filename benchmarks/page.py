@@ -68,9 +68,9 @@ def _opening(results: Results) -> Iterator[str]:
     machine = results["machine"]
     yield from ("# Performance", "")
     yield from paragraph(
-        "This page is for maintainers. It compares the time and memory of `migrate` with Flink's "
-        "own readers. The measured commands are `migrate inspect --format json`, `scan`, and the "
-        "commands for keyed state. Each measurement covers an entire process, including startup. "
+        "This page is for maintainers. It compares the time and memory that `migrate` needs with "
+        "those of Flink's own readers. The measured commands are `migrate inspect --format json`, "
+        "`scan`, and the commands for keyed state. Each measurement covers an entire process, including startup. "
         "Flink's own serializers wrote the checkpoints. `make bench` repeats all measurements."
     )
     yield ""
