@@ -70,8 +70,9 @@ def _opening(results: Results) -> Iterator[str]:
     yield from paragraph(
         "This page is for maintainers. It compares the time and memory that `migrate` needs with "
         "those of Flink's own readers. The measured commands are `migrate inspect --format json`, "
-        "`scan`, and the commands for keyed state. Each measurement covers an entire process, including startup. "
-        "Flink's own serializers wrote the checkpoints. `make bench` repeats all measurements."
+        "`scan`, and the commands for keyed state. Each measurement covers an entire process, "
+        "including startup. Flink's own serializers wrote the checkpoints. `make bench` repeats "
+        "all measurements."
     )
     yield ""
     commit, paths = results["measured"]["cases"]["commit"], " ".join(MEASURED_PATHS)
