@@ -924,7 +924,7 @@ def test_directories_of_killed_prime_are_reported(
     printed = [line for line in capsys.readouterr().out.splitlines() if "warning" in line]
     assert printed == [
         f"warning: the directory {path} belongs to another run that primed or read {location}; "
-        "if this run is no longer active, remove the directory [unfinished-run]"
+        "if that run is no longer active, remove the directory [unfinished-run]"
         for path in left
     ]
     assert sorted(tmp_path.iterdir()) == [*left, another, location]
