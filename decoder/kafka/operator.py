@@ -173,7 +173,8 @@ def _read_beam_wrapper(
 def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
     """Read an operator's sink state, or return None if there is no sink state.
 
-    If the state cannot be read, the result is an UnknownSink, because no position depends on it.
+    If the state cannot be read, the result is an UnknownSink, not an error, because no position
+    depends on the state.
     """
     states = _list_states(operator)
     writer_states, committer_states = (

@@ -94,7 +94,8 @@ def to_spark(
         metavar="F",
     ),
     query_file: str | None = option(
-        "Write the query of --format python or scala to this new file, and print startingOffsets.",
+        "With --format python or scala, write the query to this new file, and print "
+        "startingOffsets.",
         metavar="FILE",
         panel=QUERY,
     ),

@@ -206,7 +206,7 @@ def _log_ranges(
     def firsts(time: int | None) -> Mapping[tuple[str, int], int]:
         if time is None:
             return {}
-        # Kafka answers -1 if there is no record at or after the time.
+        # Kafka returns -1 if there is no record at or after the time.
         return {
             topic_partition: offset if offset >= 0 else ends[topic_partition]
             for topic_partition, offset in offsets(OffsetSpec.for_timestamp(time)).items()

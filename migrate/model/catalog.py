@@ -90,9 +90,9 @@ COMMITS_AFTER_CHANGE = refusal(
     "group {group} has newer commits; after the change that you want to roll back, {count:offset} "
     "changed again (the first is {partition}: {current}); either another client committed them, "
     "or a run of migrate whose rollback file is in a different directory",
-    "keep the newer commits; or add {option.force:true} to roll back anyway; consumers may then "
-    "reprocess up to {reprocessed:record} and skip up to {skipped:record}; {removed:partition} "
-    "will have no offset, so auto.offset.reset determines the start there",
+    "keep the newer commits; or add {option.force:true} to roll back anyway (consumers may then "
+    "reprocess up to {reprocessed:record} and skip up to {skipped:record}, and start "
+    "{removed:partition} according to auto.offset.reset)",
 )
 COMMITS_BEYOND_OFFSETS = input_error(
     "commits-beyond-offsets",
@@ -102,9 +102,10 @@ COMMITS_BEYOND_OFFSETS = input_error(
 )
 COMMITS_BEYOND_POSITIONS = refusal(
     "commits-beyond-positions",
-    "the job kept running after this checkpoint; Flink's group has committed {records:record} "
-    "beyond the positions of {partitions:partition} (the first is {first}: committed {committed}, "
-    "next offset {next_offset}); Flink's output for these records would be duplicated",
+    "the job kept running after this checkpoint; the committed offsets of Flink's group are "
+    "{records:record} ahead of the checkpoint in {partitions:partition} (the first is {first}: "
+    "committed {committed}, checkpoint {next_offset}); Flink's output for these records would be "
+    "duplicated",
     "move from a newer checkpoint, or add {option.allow_ran_on:true} to accept the duplicates",
 )
 COMMITS_MISSING = input_error(
@@ -541,12 +542,11 @@ KEPT_PARTITIONS = refusal(
 )
 LATER_CHANGE = refusal(
     "later-change",
-    "a later change by migrate wrote {count:offset} of group {group} (the first is {partition}: "
+    "migrate changed {count:offset} of group {group} again later (the first is {partition}: "
     "{current}; rollback file {newest})",
-    "first run `migrate rollback {newest}`; or add {option.force:true} to restore the offsets from "
-    "before both changes; consumers may then reprocess up to {reprocessed:record} and skip up to "
-    "{skipped:record}; {removed:partition} will have no offset, so auto.offset.reset determines "
-    "the start there",
+    "first run `migrate rollback {newest}`; or add {option.force:true} to undo both changes "
+    "(consumers may then reprocess up to {reprocessed:record} and skip up to {skipped:record}, "
+    "and start {removed:partition} according to auto.offset.reset)",
 )
 LATEST_MARKER_OFFLINE = refusal(
     "latest-marker-offline",

@@ -27,7 +27,7 @@ class Severity(str, Enum):
 
 
 class CodePolicy(NamedTuple):
-    """The effect on a move of the findings with one code.
+    """How findings with one code affect a move.
 
     Attributes:
         severity: the severity of a finding whose ``is_certain`` is True.

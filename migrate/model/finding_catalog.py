@@ -326,7 +326,7 @@ SINK_MEMORY = finding(
 )
 SINK_OF_UNKNOWN_MEMORY = finding(
     Code.SINK_MEMORY,
-    "the kind of the sink {sinks} is unknown; " + _MAY_DROP,
+    "the type of the sink {sinks} cannot be determined; " + _MAY_DROP,
     "to check the table, add {option.sink:TABLE}",
 )
 STALE_POSITIONS = finding(

@@ -37,9 +37,9 @@ BATCHES_DELETED = warning(
 )
 GROUP_BEYOND_POSITIONS = warning(
     Code.RAN_ON,
-    "the job kept running after this checkpoint; Flink's group has committed {records:record} "
-    "beyond the positions of {partitions:partition} (the first is {first}: committed {committed}, "
-    "next offset {next_offset}); these records will be duplicated",
+    "the job kept running after this checkpoint; the committed offsets of Flink's group are "
+    "{records:record} ahead of the checkpoint in {partitions:partition} (the first is {first}: "
+    "committed {committed}, checkpoint {next_offset}); these records will be duplicated",
 )
 GROUP_MOVED_AHEAD = warning(
     "group-moved",
@@ -120,7 +120,8 @@ MERGED_POSITIONS = warning(
 MERGED_POSITIONS_MISSING = warning(
     "merged-positions",
     "{option.merge_sources:min}: one source of the topic has no position for {count:partition} "
-    "(the first is {partition}), and will lose the records below the next offset",
+    "(the first is {partition}); the move starts there at the other source's position, so the "
+    "records below it are lost for this source",
 )
 METADATA_DISCARDED = warning(
     "metadata-discarded",

@@ -226,9 +226,9 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     source_group: Annotated[
         str | None,
         Option(
-            "Pass the consumer group that the Flink job commits to. Its offsets resolve "
-            "positions at 'committed', and show whether the job kept running after the "
-            "checkpoint.",
+            "Pass the consumer group that the Flink job commits to. Its offsets supply "
+            "the positions that the state stores as 'committed', and show whether the job kept "
+            "running after the checkpoint.",
             metavar="G",
             panel=_MOVES,
         ),
@@ -291,7 +291,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     new_partitions: Annotated[
         NewPartitions | Literal["as-flink", "fail", "earliest", "latest"],
         Option(
-            "Choose where partitions start that the checkpoint does not contain. as-flink starts "
+            "Choose where partitions that are not in the checkpoint start. as-flink starts "
             "at the log start offset if Flink would start there; otherwise, it refuses the move.",
             metavar="HOW",
             panel=ALLOWED,
@@ -307,7 +307,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     unresolved: Annotated[
         str,
         Option(
-            "Choose where partitions start that have no offset in the state: fail, earliest, "
+            "Choose where partitions without an offset in the state start: fail, earliest, "
             "latest, committed (the offset of the source group), or timestamp:T (ISO 8601 or epoch "
             "milliseconds). [default: fail]",
             metavar="HOW",
@@ -326,8 +326,8 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     wait: Annotated[
         str | None,
         Option(
-            "Wait up to this time for a mirror that has not copied all consumed records, such as "
-            "30s or 5m.",
+            "Set how long to wait (such as 30s or 5m) for a mirror that has not copied all "
+            "consumed records.",
             metavar="DURATION",
             panel=OTHER_CLUSTER,
             requires=_OF_TARGET,
@@ -427,8 +427,8 @@ class Kafka:
     def is_given(self) -> bool:
         """True if the user has set any of the options, which means that a broker is queried.
 
-        An empty address counts as set, for example from an unset shell variable; ``config`` refuses
-        it.
+        An empty address (for example, from an unset shell variable) counts as set; ``config``
+        refuses it.
         """
         named = (self.bootstrap_servers, self.kafka_config) != (None, None)
         return named or bool(self.kafka_properties)

@@ -137,8 +137,9 @@ def _differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
 def _name_other_starts(plan: Plan) -> tuple[str, ...]:
     """List the partitions that do not start at the origin's offset, with their verdicts.
 
-    A partition at ``earliest`` is omitted: the job has read none of its records, so the log start
-    offset is where the checkpoint ended, as in ``verify`` with a checkpoint.
+    A partition at ``earliest`` is omitted. The job has read none of its records, so the position is
+    the log start offset, and a start there is no change. ``verify`` with a checkpoint also counts
+    it as unchanged.
     """
     return tuple(
         f"{planned.name} ({planned.verdict.value}: the checkpoint has "

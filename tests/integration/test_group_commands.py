@@ -556,7 +556,7 @@ def test_misspelled_topic_is_usage_error(
     assert "typo" in result.stderr
 
 
-def test_topic_map_to_topic_of_checkpoint_is_refused(tmp_path: Path, broker: Broker) -> None:
+def test_renaming_to_topic_in_checkpoint_is_refused(tmp_path: Path, broker: Broker) -> None:
     name = f"b-{uuid.uuid4().hex[:8]}"
     broker.create_topic(name, 1)
     broker.produce(name, 0, map(str, range(10)))

@@ -364,7 +364,7 @@ def own_rows(session: SparkSession, ttl: DataFrame) -> dict[str, DataFrame]:
     }
 
 
-def test_every_source_state_of_rows_is_checked_for_ttl(session: SparkSession) -> None:
+def test_ttl_is_detected_in_every_state_of_rows(session: SparkSession) -> None:
     """Regression: A state with a TTL was not detected next to a state without a TTL."""
     ttl = kinds(session, "lasting-value")
     for name, rows in own_rows(session, ttl).items():

@@ -303,7 +303,7 @@ def test_single_checkpoint_does_not_show_checkpoint_interval(
     assert "waiting" not in done.stderr
 
 
-def test_stop_with_savepoint_proves_stopped_job(
+def test_stop_with_savepoint_proves_that_job_stopped(
     broker: Broker, commit_group: Callable[..., Result]
 ) -> None:
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")

@@ -157,8 +157,8 @@ LOCATION_IS_FILE = refusal(
 LOCATION_NOT_PRIMED = refusal(
     "location-not-primed",
     "the location was not primed, because it has no committed batch",
-    "check that no query is running from the location, remove the location, and rerun the "
-    "command; or, if this cut-over did not write the location, choose a new directory",
+    "if this cut-over wrote the location, and no query is running from it, remove the directory, "
+    "and rerun the command; otherwise, choose a new directory",
 )
 LOCATION_OF_OTHER_QUERY = refusal(
     "location-of-other-query",
@@ -237,7 +237,7 @@ PLANNED_OFFSETS_GONE = refusal(
 PRIME_COMMAND_FAILED = stop(
     "prime-command-failed",
     "the prime command for {location} failed with exit code {exit_code}",
-    "fix the cause that its output shows, remove {location} if it exists, and rerun the command",
+    "fix the error that its output shows, remove {location} if it exists, and rerun the command",
 )
 PRIME_COMMAND_NOT_RUN = stop(
     "prime-command-not-run",
@@ -252,14 +252,14 @@ PRIME_COMMAND_UNFINISHED = stop(
 PRIMED_BATCHES_DIFFER = refusal(
     "primed-batches-differ",
     "these batches in the location do not end at the planned offsets: {batches}",
-    "check that no query is running from the location, remove the location, and rerun the "
-    "command; or, if this cut-over did not write the location, choose a new directory",
+    "if this cut-over wrote the location, and no query is running from it, remove the directory, "
+    "and rerun the command; otherwise, choose a new directory",
 )
 PRIMED_LOCATION_IN_USE = refusal(
     "primed-location-in-use",
     "the location contains an uncommitted batch, so a query has already run from it",
-    "check that no query is running from the location, remove the location, and rerun the "
-    "command; or, if this cut-over did not write the location, choose a new directory",
+    "if this cut-over wrote the location, and no query is running from it, remove the directory, "
+    "and rerun the command; otherwise, choose a new directory",
 )
 PRIMED_LOCATION_REMOTE = refusal(
     "primed-location-remote",
@@ -269,14 +269,14 @@ PRIMED_LOCATION_REMOTE = refusal(
 PRIMED_SEED_DIFFERS = refusal(
     "primed-seed-differs",
     "the seed in the location differs from the plan",
-    "check that no query is running from the location, remove the location, and rerun the "
-    "command; or, if this cut-over did not write the location, choose a new directory",
+    "if this cut-over wrote the location, and no query is running from it, remove the directory, "
+    "and rerun the command; otherwise, choose a new directory",
 )
 PRIMED_STATE_MISSING = refusal(
     "primed-state-missing",
     "the location was not primed, because it contains no state",
-    "check that no query is running from the location, remove the location, and rerun the "
-    "command; or, if this cut-over did not write the location, choose a new directory",
+    "if this cut-over wrote the location, and no query is running from it, remove the directory, "
+    "and rerun the command; otherwise, choose a new directory",
 )
 PRIMING_END_UNKNOWN = refusal(
     "priming-end-unknown",
@@ -322,7 +322,7 @@ RECORD_WITHOUT_CHECKSUM = input_error(
 REHEARSE_FAILED = refusal(
     "rehearse-failed",
     "the rehearse command failed with exit code {exit_code}",
-    "fix the cause that its output shows, and rerun the dry run",
+    "fix the error that its output shows, and rerun the dry run",
 )
 REHEARSE_NOT_STARTED = refusal(
     "rehearse-not-started",
@@ -443,7 +443,7 @@ START_BESIDE_IDLE_QUERY = stop(
 START_COMMAND_FAILED = stop(
     "start-command-failed",
     "the start command failed with exit code {exit_code}",
-    "fix the cause that its output shows, and rerun the command",
+    "fix the error that its output shows, and rerun the command",
 )
 START_COMMAND_NOT_RUN = stop(
     "start-command-not-run",

@@ -53,7 +53,8 @@ def cut_over(
         "Confirm that nothing has started to read from the target. Requires --back."
     ),
     init: bool = option(
-        "Write a first SPEC with comments. With --flink-rest, the values are from the running job."
+        "Write a starter SPEC with comments. With --flink-rest, it contains the running job's "
+        "values."
     ),
     flink_rest: str | None = option(
         "Query Flink's JobManager for the running job. Requires --init. [env: MIGRATE_FLINK_REST]",

@@ -72,7 +72,7 @@ IN_FLIGHT_IN_REHEARSAL = refusal(
 )
 INITIAL_STATE_IGNORED = refusal(
     "initial-state-ignored",
-    "{location} has a committed batch, so Spark would ignore the state without an error",
+    "{location} has a committed batch, so Spark would silently ignore the state",
     "for a query that continues from its own state, pass None",
 )
 INITIAL_STATE_MISSING = refusal(

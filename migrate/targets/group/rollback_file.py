@@ -118,7 +118,7 @@ class RollbackFile(Model):
 
     @cached_property
     def partitions(self) -> frozenset[TopicPartition]:
-        """The partitions for which the change was planned, changed or not."""
+        """The partitions in the planned change, whether or not their offsets were changed."""
         unchanged = ((saved.topic, saved.partition) for saved in self.unchanged)
         return self.changed_partitions.union(unchanged)
 
@@ -237,7 +237,7 @@ def read(path: Path) -> RollbackFile:
 
 
 def read_to_apply(path: Path) -> RollbackFile:
-    """Read a rollback file whose checksum shows that it was not edited.
+    """Read a rollback file, and refuse it if its checksum shows that it was edited.
 
     Raises:
         InputError: as in ``read``, or the file has no checksum or has version 1.

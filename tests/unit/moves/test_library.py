@@ -116,7 +116,7 @@ def test_library_inspect_matches_command(name: str) -> None:
     assert [one.kind for one in extraction.sources]
 
 
-def test_library_to_spark_matches_command(tmp_path: Path) -> None:
+def test_to_spark_function_matches_command(tmp_path: Path) -> None:
     chk = golden("2.2/two-sources")
     command = ("to-spark", chk, "--partitions", "orders:0-1", "--source", "orders-us")
     with command_line_notation():

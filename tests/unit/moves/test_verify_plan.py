@@ -101,7 +101,7 @@ def test_verify_against_older_checkpoint_suggests_moved_checkpoint_or_plan(
 def test_verify_against_older_checkpoint_blames_no_other_client(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: bool
 ) -> None:
-    """Regression: Without the rollback file, migrate's own commits were "another client"'s."""
+    """Regression: Without the rollback file, migrate's commits were attributed to another client."""
     committed = {("t", 0): Committed(3), ("t", 1): Committed(4)}
     before = GroupView("g", False, "Dead", "unknown")
     folder = tmp_path if here else tmp_path / "other"
@@ -365,7 +365,7 @@ def test_plan_of_positions_file_is_compared_with_file() -> None:
     assert "t-0: its position is 4, but 3 in the plan" in result.stderr
 
 
-def test_plan_of_group_is_verified_against_plan_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_of_group_plan_compares_with_plan_only(monkeypatch: pytest.MonkeyPatch) -> None:
     group = GroupView("g", True, "Empty", "classic", committed={("t", 0): Committed(3)})
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20)}}, "cluster", source_group=group)
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)

@@ -442,7 +442,9 @@ _OTHERS = {
 
 
 @pytest.mark.parametrize("format", _OTHERS)
-def test_right_side_is_exported_in_format_of_other_programs(tmp_path: Path, format: str) -> None:
+def test_right_side_is_exported_in_format_that_other_programs_read(
+    tmp_path: Path, format: str
+) -> None:
     side = tmp_path / "offsets.json"
     side.write_text('{"it\'s":{"0":0},"a":{"10":2,"0":1}}')
     written = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)

@@ -174,7 +174,7 @@ def test_conflicting_sources_of_topic_are_refused_until_chosen(tmp_path: Path) -
     assert make_plan(extraction, chosen, None).next_offsets == {("t", 0): 1, ("t", 1): 3}
 
 
-def test_agreeing_sources_of_topic_require_one_cluster_option(tmp_path: Path) -> None:
+def test_sources_of_topic_with_same_positions_need_one_cluster_option(tmp_path: Path) -> None:
     extraction = _extraction(
         tmp_path,
         SourceState({0: splits("t", [1, 2])}),
@@ -201,7 +201,9 @@ def test_source_is_chosen_by_operator_id_or_topic(tmp_path: Path) -> None:
         choose(replace(extraction, sources=()), Choice())
 
 
-def test_topic_map_to_topic_of_checkpoint_is_refused_unless_swapped(tmp_path: Path) -> None:
+def test_renaming_to_topic_in_checkpoint_is_refused_unless_topics_are_swapped(
+    tmp_path: Path,
+) -> None:
     extraction = _extraction(tmp_path, SourceState({0: [*splits("a", [1]), *splits("b", [2])]}))
     renamed = Policies(topic_map={"a": "b"})
     (refusal,) = make_plan(extraction, extraction.sources, None, renamed).refusals

@@ -28,7 +28,7 @@ def with_magnitudes(
 ) -> SparkState:
     """Return the Spark state with a ``magnitude`` column, if the records have magnitudes.
 
-    The query adds the records to the sum from before the records. The absolute value of this
+    The query starts with an earlier sum, and adds the records to it. The absolute value of the
     earlier sum is at most the absolute value of the final sum, which ``compare`` adds, plus the sum
     of the records' absolute values. The magnitude is therefore twice the sum of the records'
     absolute values.

@@ -196,7 +196,7 @@ def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
 
 
 def _any_value(type_: DataType) -> str:
-    """Return an arbitrary value for a column if Flink has only the column's count."""
+    """Return an arbitrary value for a column of which Flink stores only the count."""
     if isinstance(type_, (*WHOLE, *_ROUNDED, DecimalType)):
         return f"CAST(0 AS {type_.simpleString()})"
     if isinstance(type_, StringType):

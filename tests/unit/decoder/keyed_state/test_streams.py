@@ -196,7 +196,7 @@ def _blobs(count: int, size: int) -> tuple[bytes, tuple[int, ...]]:
 def test_canonical_key_group_over_read_limit_is_read_in_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A key group of a large RocksDB savepoint may have 300 MB. The test sets lower limits."""
+    """A key group of a large RocksDB savepoint can be 300 MB in size; the limits here are lower."""
     monkeypatch.setattr(locate, "MAX_STATE_BYTES", _MIB)
     monkeypatch.setattr(parts, "_BLOCK_BYTES", _MIB // 2)
     monkeypatch.setattr(streams, "_MAX_WHOLE_BYTES", _MIB)
