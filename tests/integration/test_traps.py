@@ -236,7 +236,7 @@ def test_newer_checkpoint_proves_progress_of_job(
     assert counted.code == 0, counted.stderr
     assert [saved.repeated for saved in read_plan(plan).partitions] == [3, 0, 0]
     assert f"{topic}-0: ok, from 3, duplicates up to 3 records" in counted.stderr
-    assert "committed 3 records beyond the positions of 1 partition" in counted.stderr
+    assert "3 records ahead of the checkpoint in 1 partition" in counted.stderr
 
 
 def test_copy_without_original_times_has_unknown_age(

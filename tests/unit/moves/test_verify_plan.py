@@ -101,7 +101,7 @@ def test_verify_against_older_checkpoint_suggests_moved_checkpoint_or_plan(
 def test_verify_against_older_checkpoint_blames_no_other_client(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: bool
 ) -> None:
-    """Regression: Without the rollback file, migrate's commits were attributed to another client."""
+    """Regression: Without the rollback file, migrate's commits were ascribed to another client."""
     committed = {("t", 0): Committed(3), ("t", 1): Committed(4)}
     before = GroupView("g", False, "Dead", "unknown")
     folder = tmp_path if here else tmp_path / "other"

@@ -497,7 +497,7 @@ def test_duplicates_of_running_job_are_counted_in_warning(tmp_path: Path) -> Non
     assert not plan.refusals
     assert _costs(plan) == [(5, 0, 4), (5, 0, 0), (3, 0, 3), (4, 0, 6)]
     (warning,) = [w for w in plan.warnings if "kept running after this checkpoint" in w]
-    assert "13 records beyond the positions of 3 partitions" in warning
+    assert "13 records ahead of the checkpoint in 3 partitions" in warning
 
 
 @pytest.mark.parametrize(
@@ -531,7 +531,7 @@ def test_duplicates_from_running_job_are_limited_by_log_size(
 def test_refusal_of_running_job_reports_number_of_duplicates(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [5], [(0, 20)], Policies(), committed={("t", 0): 9})
     (refusal,) = plan.refusals
-    assert "4 records beyond the positions of 1 partition " in refusal.what
+    assert "4 records ahead of the checkpoint in 1 partition " in refusal.what
 
 
 def test_group_of_source_with_higher_position_is_not_evidence(tmp_path: Path) -> None:

@@ -224,8 +224,9 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
         _planned(2, 5, job_reached=6, flink_committed=7),
     ]
     how = (
-        "the job kept running after this checkpoint; Flink's group has committed 3 records "
-        "beyond the positions of 2 partitions (the first is t-1: committed 7, next offset 5)"
+        "the job kept running after this checkpoint; the committed offsets of Flink's group are 3 "
+        "records ahead of the checkpoint in 2 partitions (the first is t-1: committed 7, "
+        "checkpoint 5)"
     )
     assert _warned(*ran_on)[:1] == [f"{how}; these records will be duplicated [ran-on]"]
     (refusal,) = messages.ran_on_refusals(ran_on)
@@ -244,7 +245,8 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
         _planned(0, 5), _planned(1, 5, unknown_to_some=True), _planned(2, 5, unknown_to_some=True)
     ) == [
         'merge_sources="min": one source of the topic has no position for 2 partitions (the first '
-        "is t-1), and will lose the records below the next offset [merged-positions]"
+        "is t-1); the move starts there at the other source's position, so the records below it "
+        "are lost for this source [merged-positions]"
     ]
 
 
