@@ -6,7 +6,7 @@ previous run did not finish.
 ``spec`` is the input, and ``record`` is the output. ``observe`` reads the ``facts``.
 ``target_state`` derives the contents of the target from the facts, and ``decide`` chooses the next
 action. These two modules do no I/O. ``steps`` lists the steps and actions. ``run`` executes the
-steps, and ``roll_back`` undoes writing the target.
+steps, and ``roll_back`` undoes the write to the target.
 """
 
 from migrate.model.extensions import CHANGE, CommandText

@@ -1,8 +1,8 @@
 """Check the commands in the spec before the job is stopped, and run ``rehearse``.
 
-The shell must be able to parse a command, and the program and the script in its first command must
-exist. Later commands of a shell line are not checked, because the first command may create their
-files.
+A command in the spec is a shell line or a list of words. The shell must be able to parse the line.
+The program and the script of the first command in the line must exist. Later commands in the line
+are not checked, because the first command may create their files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _SCRIPT_SUFFIXES = (".py", ".sh", ".jar")
 # Characters without a special meaning in a shell.
 _PLAIN = r"[^\s'\"\\$`=*?~#!{}\[\]();&|<>]+"
 _PROGRAM = re.compile(rf"{_PLAIN}(?=[\s;&|<>]|$)")
-_SEPARATOR = re.compile(r"[;|\n]+|(?<![<>])&+(?!>)")  # between commands; not the & in 2>&1
+# The separators between commands in a shell line. The ``&`` in ``2>&1`` is not a separator.
+_SEPARATOR = re.compile(r"[;|\n]+|(?<![<>])&+(?!>)")
 
 
 def check_programs(spec: Spec, working_directory: Path) -> None:
@@ -86,10 +87,10 @@ def _succeeds(command: Sequence[str], working_directory: Path) -> bool:
 
 
 def _script(words: Sequence[str]) -> str:
-    """Return the local script that a command runs, or an empty string if that is uncertain."""
+    """Return the local script that a command runs, or an empty string if it is uncertain."""
     program = Path(words[0]).name
-    # With ``--deploy-mode cluster``, the script may be on a different machine. No script follows -c
-    # or -m.
+    # With ``--deploy-mode cluster``, the script may be on a different machine. The options ``-c``
+    # and ``-m`` are not followed by a script.
     if program not in _RUNNERS or any(
         word.endswith("cluster") or word in ("-c", "-m") for word in words
     ):

@@ -23,7 +23,7 @@ from migrate.model.wording import counted, printable
 if TYPE_CHECKING:
     from migrate.extensions.cutover.run import CutOver, StepResult
 
-# The least width of a step's text on a narrow terminal.
+# The minimum width of a step's text on a narrow terminal.
 _LEAST_WIDTH = 20
 
 
@@ -151,7 +151,7 @@ def _table(steps: Sequence[StepResult]) -> str:
 
 
 def wrapped_steps(steps: Sequence[StepResult], width: int | None) -> Sequence[StepResult]:
-    """Break the texts so that the table fits the width; each line of a text is a row."""
+    """Wrap the steps' texts to fit the table into ``width``; each line of a text becomes a row."""
     if width is None:
         return steps
     from textwrap import wrap

@@ -61,7 +61,7 @@ class Command:
             with self._lock.open("a") as lock:
                 try:
                     # A shared lock. If this check took an exclusive lock, a second run that checks
-                    # the status at this moment would mistake the check for the command.
+                    # the status at the same time would report the command as running.
                     fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     return "running"
@@ -71,7 +71,7 @@ class Command:
         return code if code is not None else "unknown"
 
     def exit_code(self) -> int | None:
-        """Return the exit code, or None before the exit.
+        """Return the exit code, or None if the shell has not written an exit code.
 
         A command with an exit code still counts as running while one of its child processes runs.
         """
@@ -93,7 +93,7 @@ class Command:
         working_directory: Path,
         environment: Mapping[str, str] | None = None,
     ) -> int:
-        """Start a shell line or the words of a command, and return its process group.
+        """Start a command, which is a shell line or a list of words, and return its process group.
 
         ``environment`` is added to the variables of this process.
 
@@ -114,13 +114,13 @@ class Command:
                 start_new_session=True,
                 pass_fds=[lock.fileno()],
             )
-        # Reaps the process when it ends. If the object were garbage-collected earlier, Python would
-        # issue a warning.
+        # The thread reaps the process when the process ends. If the ``Popen`` object were
+        # garbage-collected before the end, Python would issue a warning.
         threading.Thread(target=process.wait, daemon=True).start()
         return process.pid
 
     def last_lines(self) -> tuple[str, ...]:
-        """Return the log's path and the last lines of the output, or nothing without a log.
+        """Return the log's path and the last lines of the output; empty if no log exists.
 
         Do not store the lines, because they may contain secrets.
         """

@@ -53,13 +53,14 @@ class CutOverContext:
 
     Args:
         adopt: True to adopt a target that was not written by this record's cut-over.
-        until: the name of the last step to run, or None for all.
+        until: the name of the last step to run, or None for all steps.
         nothing_started: True if the user states that nothing has started from the target.
 
     Attributes:
         saw_end: True once this run has seen that the job is FINISHED with the savepoint.
-        stop_state: the state of the job until it has stopped with a savepoint.
-        target_state: the state of the target, as far as this record has written it.
+        stop_state: the message about the stop of the job, such as ``STOP_REQUESTED``. It is used
+            until the job has stopped with a savepoint.
+        target_state: the message about the target, such as ``NOT_WRITTEN``.
         previewed_plan: the plan that this run has made but not saved, if any.
     """
 
@@ -113,8 +114,8 @@ class CutOverContext:
     def rollback_folders(self) -> list[Path]:
         """Return the folders whose rollback files show which clients have committed for the group.
 
-        These are the folder of this record, the folders of any records next to it that were not
-        rolled back, and the current folder.
+        These are the folder of this record, the sibling folders whose record was not rolled back,
+        and the current folder.
         """
         own = self.record.folder
         others = (folder for folder in cut_over_folders(own.parent) if folder != own)

@@ -1,4 +1,4 @@
-"""Decide each step from the facts, without I/O, as an action or a reason to do nothing.
+"""Decide from the facts, without I/O, whether a step runs an action or has nothing to do.
 
 ``check``, ``stop``, and ``clean`` depend on the Flink job and its savepoint. The later steps depend
 on the target, and on whether the job was restarted.
@@ -97,7 +97,7 @@ def decide_check(facts: Facts) -> Decision:
 
 
 def _refuse_ended_without_savepoint(facts: Facts, job: JobToStop) -> None:
-    """Refuse a job that ended without a savepoint, unless a run has already requested its stop."""
+    """Refuse a job that ended without a savepoint, unless a run had requested the job's stop."""
     if facts.record.flink.job_id is not None or not job.flink_job.ended:
         return
     if job.ended_with is None and job.attempt is None:
@@ -182,7 +182,7 @@ def decide_clean(facts: Facts) -> Decision:
 
 _WRITTEN = Done("the target was already written")
 # The decisions of the ``plan`` and ``apply`` steps for each kind of content. WRONG is not listed,
-# because it is refused.
+# because a target with this content is refused.
 _DECISIONS_BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
     Content.NOTHING: (Action.PLAN, Action.WRITE),
     # WRITE waits for the ``prime`` command.
@@ -228,7 +228,7 @@ def _usable_content(facts: Facts) -> Content:
 
 
 def _check_verified_before_moved_on(facts: Facts) -> None:
-    """Refuse a group for which other clients committed before its verification or ``start``."""
+    """Refuse a group if other clients committed before the ``verify`` or ``start`` step."""
     record = facts.record
     verified = any(report.when == "before" and report.verified for report in record.verifications)
     if verified and (record.start is not None or facts.spec.start is None):
@@ -238,7 +238,7 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
 
 
 def check_stopped(facts: Facts) -> None:
-    """Raise an error before a write or a start unless the Flink job was stopped with the savepoint.
+    """Check, before a write or a start, that the Flink job was stopped with the savepoint.
 
     The refusals and warnings are the same as in ``to-spark`` and ``commit-group`` (see
     ``job_refusals``).
@@ -255,8 +255,9 @@ def check_stopped(facts: Facts) -> None:
 def check_restart_is_ruled_out(facts: Facts) -> None:
     """Raise an error if Flink was queried but its answer does not rule out a restart of the job.
 
-    If the JobManager does not answer, a run that saw the end of the job continues, because a single
-    job's JobManager exits with the job. With ``move.allow-ran-on`` in the spec, no error is raised.
+    If the JobManager does not answer, a run that saw the end of the job continues, because in
+    application mode the JobManager exits with its job. With ``move.allow-ran-on`` in the spec, no
+    error is raised.
     """
     unknown = facts.started_again
     if facts.allows_restart or not isinstance(unknown, Unavailable):
@@ -282,7 +283,7 @@ def restart_not_checked(facts: Facts) -> str:
 
 
 def _check_not_started_again(facts: Facts) -> None:
-    """Raise an error if the Flink job was restarted, because its output is beyond the savepoint.
+    """Raise an error if the Flink job was restarted, because its output would be duplicated.
 
     With ``move.allow-ran-on`` in the spec, a restarted job is allowed if it has ended, or if the
     target is not a group.
@@ -336,7 +337,7 @@ def decide_start(facts: Facts) -> Decision:
         case 0:
             return Done("the command of an earlier run succeeded")
         case None | "unknown" if begun:
-            return Done(reason)  # another client has started the query, so start no second query
+            return Done(reason)  # another client has started the query; do not start a second one
         case "unknown":
             raise CutOverStopped(catalog.START_EXIT_CODE_MISSING())
         case None if facts.record.start is not None:  # a power cut may lose the state file

@@ -1,4 +1,4 @@
-"""The predicted and measured downtime of a cut-over, and its lags; no I/O here."""
+"""Compute the predicted and the measured downtime of a cut-over, without I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STOP_STEP, LAST_STEP = "stop", "first-batch"
 # The names of two parts of the downtime: the time of earlier attempts at a step, and the time when
 # no run was active or a run waited for the user's answer.
 EARLIER, PAUSE = "earlier attempts", "pause"
-# The maximum number of lags in a record; the chart on its page needs no more.
+# The maximum number of lags in a record. The chart on the record's page needs no more.
 _MOST_LAGS = 240
 
 
@@ -58,7 +58,10 @@ def _part(name: str, duration: timedelta) -> DowntimePart:
 
 
 def _pauses(record: CutOverRecord) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the periods between runs, and those of waiting for an answer; they do not overlap."""
+    """Yield the periods between runs, and the periods in which a run waited for an answer.
+
+    The periods do not overlap.
+    """
     for run, later in pairwise(record.runs):
         ends = [run.ended_at] if run.ended_at is not None else [run.began_at]
         if run.ended_at is None:  # the run was killed
@@ -81,7 +84,7 @@ def _overlap(
 
 
 def seconds_by_part(report: DowntimeReport) -> Mapping[str, float]:
-    """Return the seconds of each step, followed by the totals of attempts and pauses."""
+    """Return the seconds of each step, and then the totals of earlier attempts and of pauses."""
     others = dict.fromkeys((EARLIER, PAUSE), 0.0)
     steps = {part.step: part.seconds for part in report.parts if part.step not in others}
     for part in report.parts:
@@ -91,13 +94,16 @@ def seconds_by_part(report: DowntimeReport) -> Mapping[str, float]:
 
 
 def lag_before_and_after(record: CutOverRecord) -> tuple[int | None, int | None]:
-    """Return the lag before the target's start and at its last check; each None if unknown."""
+    """Return the lag before the target's reader started, and the lag at the last check.
+
+    An unknown lag is None.
+    """
     checks = {check.when: check.lag for check in record.verifications}
     return checks.get("before"), checks.get("after")
 
 
 def result_lines(record: CutOverRecord) -> Iterator[str]:
-    """Yield the end of a cut-over, its downtime, and its lag, as far as they are recorded."""
+    """Yield one line each for the end, the downtime, and the lag of a cut-over, if recorded."""
     is_done = record.state == "done"
     if is_done:
         yield f"done: {record.flink.job_name or record.name} has moved to {record.target}"
@@ -129,7 +135,7 @@ class DowntimePrediction:
         rest: the seconds from the end of the stop to the first batch, or None if unknown.
         rest_basis: the source of ``rest``, or the reason that it is unknown.
         rate: the number of records per second that the source receives, or None if unknown.
-        rate_basis: the source of ``rate``, or why it is unknown.
+        rate_basis: the source of ``rate``, or the reason that it is unknown.
     """
 
     stop: float | None
@@ -151,7 +157,10 @@ class DowntimePrediction:
         return None if seconds is None or self.rate is None else round(seconds * self.rate)
 
     def lines(self) -> tuple[str, str]:
-        """Return the downtime and the lag at the first batch, each with its basis."""
+        """Return a line with the downtime, and a line with the lag at the first batch.
+
+        Each line includes the source of its values.
+        """
         total = "unknown" if self.seconds is None else f"{self.seconds:.1f} s"
         return (
             f"predicted downtime: {total} (stop: {_seconds(self.stop, self.stop_basis)}; later "
@@ -174,11 +183,11 @@ def predict(
     Args:
         job_name: the name of the job to stop.
         durations: the durations of the job's newest savepoint and checkpoint.
-        earlier: records of cut-overs, by the paths of their files. The newest record with a
-            downtime is used. A record of this job is preferred, and only such a record shows how
-            long the stop takes.
+        earlier: records of cut-overs, by the paths of their files. The newest record of this job
+            with a downtime is used. If no such record exists, the newest record of a different job
+            is used for the steps after the stop, but not for the stop itself.
         rate: the number of records per second that the source receives, or None if unknown.
-        rate_basis: the source of ``rate``, or why it is unknown.
+        rate_basis: the source of ``rate``, or the reason that it is unknown.
     """
     known = [
         (record.flink.job_name == job_name, record.downtime.ended_at, path, record.downtime)
@@ -214,7 +223,7 @@ def _seconds(seconds: float | None, basis: str) -> str:
 
 
 def with_lag(record: CutOverRecord, *samples: LagReport) -> list[LagReport]:
-    """Return the lags in the record and the new samples, thinned out if there are many."""
+    """Return the record's lags and the new samples; drop samples if there are too many."""
     lags = [*record.lags, *samples]
     while len(lags) > _MOST_LAGS:
         lags = [*lags[:-1:2], lags[-1]]

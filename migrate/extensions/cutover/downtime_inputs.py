@@ -15,12 +15,15 @@ from migrate.model.errors import ServiceError
 from migrate.moves.options import kafka
 from migrate.planning import Plan
 
-# The period before now over which the log's rate is measured.
+# The length of the period, up to now, over which the rate of new records is measured.
 _RATE_SECONDS = 60
 
 
 def predict_downtime(context: CutOverContext, job: JobToStop) -> DowntimePrediction:
-    """Predict the downtime; values missing from Flink, the broker, and the records are unknown."""
+    """Predict the downtime of a cut-over.
+
+    A value that Flink, the broker, and earlier cut-overs do not provide is unknown.
+    """
     try:
         durations = context.flink.last_durations(job.flink_job.job_id)
     except ServiceError:
@@ -51,13 +54,13 @@ def _rate(context: CutOverContext, plan: Plan) -> float | None:
 
 
 def _earlier_records(context: CutOverContext) -> Iterator[tuple[str, CutOverRecord]]:
-    """Yield the records in this cut-over's folder and in the folders next to it, by their paths.
+    """Yield the path and the content of each record in this cut-over's folder and its siblings.
 
-    The name of a rolled-back record contains the time at which it was replaced.
+    The file name of a rolled-back record contains the time at which the record was replaced.
     """
     folder = context.record.folder
     for path in sorted({*folder.glob("record*.json"), *folder.parent.glob("*/record*.json")}):
         try:
             yield str(path), CutOverRecord.model_validate_json(path.read_bytes())
         except (OSError, ValueError):
-            continue  # a file that is not a record shows nothing
+            continue  # not a record, or not readable

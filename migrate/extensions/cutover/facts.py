@@ -23,8 +23,8 @@ from migrate.targets.source_options import SourceStart
 
 Offsets = Mapping[TopicPartition, int]
 
-# The facts that a step can need. "job" is read only until the record has a savepoint. To read
-# "ended job", the run waits until the same job has ended.
+# The facts that a step can need. "job" is the job to stop; it is read only until the record
+# contains a savepoint. "ended job" is the same job, but the run waits for its end before the read.
 Need = Literal["job", "ended job", "started again", "savepoint", "target"]
 
 _Fact = TypeVar("_Fact")
@@ -40,7 +40,7 @@ class Unavailable:
 def require(fact: _Fact | Unavailable | None) -> _Fact:
     if isinstance(fact, Unavailable):
         raise fact.error
-    assert fact is not None  # None would mean that ``Step.needs`` lacks this fact
+    assert fact is not None  # if it were None, ``Step.needs`` would lack this fact
     return fact
 
 
@@ -53,9 +53,9 @@ class Savepoint:
         stop: the kind of stop in its metadata; ``UNKNOWN`` before Flink 1.16.
         sha256: the checksum of its ``_metadata``, in hex.
         written_at: the time at which the savepoint was written, in epoch milliseconds, or None if
-            unknown. For a copy, this may be the time at which it was copied.
-        written_in: the directory to which Flink wrote the savepoint, or None if unknown. The
-            ``pointer`` of a copy is in a different directory.
+            unknown. For a copied savepoint, this may be the time of the copy.
+        written_in: the directory to which Flink wrote the savepoint, or None if unknown. For a
+            copied savepoint, ``pointer`` is in a different directory.
     """
 
     pointer: str
@@ -71,12 +71,13 @@ class JobToStop:
     """The job that this cut-over stops.
 
     Attributes:
-        flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it, or the JobManager
-            has exited. In the latter case, ``trigger_id`` and ``folder`` are empty.
-        trigger_id: the ID of the last requested stop. This is the ID for the next stop if no stop
-            was requested, if the last stop failed, or if the job was restarted after the last stop.
-        attempt: the progress of the stop with this trigger ID, if it was requested.
-        ended_with: the savepoint with which the job ended, according to Flink.
+        flink_job: the job. Its state is ``UNKNOWN`` if Flink no longer lists the job, or if the
+            JobManager has exited. If the JobManager has exited, ``trigger_id`` and ``folder`` are
+            empty.
+        trigger_id: the ID of the last requested stop. If no stop was requested, the last stop
+            failed, or the job was restarted after the last stop, this is the ID for the next stop.
+        attempt: the progress of the stop with this trigger ID; None if this stop was not requested.
+        ended_with: the savepoint with which the job ended, as reported by Flink, or None.
         savepoints: the complete savepoints in ``folder`` with which the job might have stopped, by
             checkpoint ID; empty while the job runs.
         folder: the URI of the folder for this job's savepoints.
@@ -125,8 +126,8 @@ class GroupFacts:
     """A consumer group and its cluster.
 
     Attributes:
-        changes: the changes to the group according to the rollback files in the searched folders,
-            newest first.
+        changes: the changes to the group, newest first. They are read from the rollback files in
+            the searched folders.
     """
 
     view: GroupView
@@ -134,11 +135,11 @@ class GroupFacts:
     changes: tuple[RollbackFile, ...] = ()
 
     def partitions_as_written(self, record_id: str, planned: Offsets) -> set[TopicPartition]:
-        """Return the planned partitions that have exactly the commits of the cut-over with this ID.
+        """Return the planned partitions whose current commit is from the cut-over with this ID.
 
         If no rollback file covers a partition (for example, because the file was deleted), only the
-        offset is compared. In that case, the cut-over cannot be distinguished from another client
-        that has committed the planned offset without metadata and without a leader epoch.
+        offset is compared. The cut-over's commit then cannot be distinguished from a commit of the
+        planned offset by another client.
         """
         known = self._known
         written = writers(self.changes, self.view)
@@ -161,7 +162,7 @@ class GroupFacts:
         return set(writers(self.changes, self.view))
 
     def held_without_writer(self, planned: Offsets) -> bool:
-        """Return whether the group contains the whole plan, but no rollback file shows a writer."""
+        """Return whether the group has all planned offsets, but no rollback file shows a writer."""
         holds_plan = bool(planned) and self._at(planned) == planned.keys()
         return holds_plan and not self._known & planned.keys()
 
@@ -188,7 +189,10 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The facts for a decision; ``job`` to ``target`` are None if the decision does not need them.
+    """The facts for a decision.
+
+    ``job``, ``started_again``, ``savepoint``, and ``target`` are None if the decision does not need
+    them.
 
     Attributes:
         adopt, nothing_started: as in ``CutOverContext``.

@@ -59,8 +59,8 @@ def first_spec(flink_rest: str | None = None, *, spec: str = "SPEC") -> str:
     """Return a commented spec, as YAML.
 
     Args:
-        flink_rest: the address of the JobManager; None if the user will fill in the job.
-        spec: the file that will contain the spec, for the comments.
+        flink_rest: the address of the JobManager; None to leave the job to the user.
+        spec: the path of the spec's file, which the comments mention.
 
     Raises:
         FlinkRestError: the JobManager did not answer, or it denied the request.
@@ -136,16 +136,20 @@ def _line(key: str, value: str) -> str:
 
 
 def _value(text: str) -> str:
-    """Return a string in quotes; a JSON string is also a YAML string."""
+    """Return a string in quotes, as JSON, because every JSON string is also a YAML string."""
     return json.dumps(text)
 
 
 def _servers(parameters: Mapping[str, str]) -> str | None:
-    """Return the brokers that a job has registered as a parameter if all such parameters agree."""
+    """Return the brokers in the job's ``bootstrap.servers`` parameters.
+
+    Names with a prefix, such as ``source.bootstrap.servers``, also count. Return None if the
+    parameters are missing or have different values.
+    """
     found = {value for name, value in parameters.items() if name.endswith(_SERVERS) and value}
     return found.pop() if len(found) == 1 else None
 
 
 def _file_name(name: str) -> str:
-    """Return a job's name in the format that the example paths use."""
+    """Return a job's name for use in a path: its words in lower case, joined by hyphens."""
     return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split()) or "orders"

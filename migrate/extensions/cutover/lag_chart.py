@@ -8,7 +8,8 @@ from datetime import datetime
 
 from migrate.extensions.cutover.report import CutOverRecord, LagReport
 
-# The size of the drawing. The page stretches the drawing to the page width, but not the lines.
+# The size of the drawing. The page stretches the drawing to the page width, but does not make the
+# lines thicker.
 WIDTH, HEIGHT = 600, 120
 
 
@@ -18,7 +19,7 @@ class LagChart:
 
     Attributes:
         points: the points of the line, in the format of the SVG ``polyline`` element.
-        first_batch: the x-coordinate of the first batch, or None if it is not within the line.
+        first_batch: the x-coordinate of the first batch, or None if it is outside the drawing.
         first, last, highest: the lags at both ends of the line and at its highest point.
         seconds: the time from the first lag to the last one.
     """
@@ -32,7 +33,7 @@ class LagChart:
 
 
 def lag_chart(record: CutOverRecord) -> LagChart | None:
-    """Return a record's chart, or None unless the record has lags at two different times."""
+    """Return a record's chart, or None if the record has no lags at two different times."""
     lags = [*_lag_of_plan(record), *record.lags]
     times = [datetime.fromisoformat(sample.at).timestamp() for sample in lags]
     if not times or times[0] == times[-1]:
@@ -55,7 +56,7 @@ def lag_chart(record: CutOverRecord) -> LagChart | None:
 
 
 def _lag_of_plan(record: CutOverRecord) -> Sequence[LagReport]:
-    """Return the lag when the plan was made; None if a log end offset is unknown."""
+    """Return the lag when the plan was made, as a list; empty if a log end offset is unknown."""
     lag, moves = 0, [row for row in record.partitions if row.planned is not None]
     for row in moves:
         if row.planned is None or row.log_end is None:

@@ -27,7 +27,7 @@ from migrate.moves.spark_sources import plan_as_one
 from migrate.planning import Plan
 
 _STEP = "plan"
-# The phrase for the states that move, in messages and in the record.
+# The phrase that messages and the record use for migrated states.
 _HANDED_TO_PRIME = "is passed to the prime command"
 
 
@@ -57,7 +57,8 @@ class PlannedMove:
     Attributes:
         findings: the findings that ``plan_move`` did not drop.
         states: the keyed states, or None if reading failed.
-        streams: the topics by the stream's number; empty for a spec without streams.
+        streams: the topics of each stream, by the stream's number; empty for a spec without
+            streams.
     """
 
     plan: Plan
@@ -66,8 +67,9 @@ class PlannedMove:
     streams: Mapping[int, frozenset[str]]
 
 
-# The notes about dropped findings. The first note is for a running job, because the findings do not
-# apply after its stop-with-savepoint. The second note is for a job that has FINISHED.
+# The notes about findings that are dropped. ``_STOP_NOTES`` is for a running job, because its
+# stop-with-savepoint will resolve these findings. ``_FINISHED_NOTES`` is for a job that has
+# FINISHED.
 _STOP_NOTES = {
     Code.PENDING_TRANSACTIONS: "has uncommitted output in this checkpoint; the stop commits it",
     Code.IN_FLIGHT_RECORDS: "has in-flight records in this checkpoint; the stop processes them",
@@ -79,10 +81,10 @@ _FINISHED_NOTES = {
 
 
 def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> PlannedMove:
-    """Plan the move from a checkpoint or a savepoint, and log its warnings.
+    """Plan the move from a checkpoint or a savepoint, and log the plan's warnings.
 
-    If ``job_runs``, the job will be stopped before the move. In that case, findings that no longer
-    apply after the stop are dropped.
+    ``job_runs`` is True if the job still runs and will be stopped before the move. Findings that no
+    longer apply after the stop are then dropped.
 
     Raises:
         MigrateError, DecodeError: as in ``migrate.plan`` and ``take_states_along``.
@@ -94,7 +96,7 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     state_names, states = context.spec.states, None
     chosen_input = read_input(chk, request)
     positions = chosen_input.positions
-    assert isinstance(positions, Extraction)  # a cut-over moves only from checkpoints
+    assert isinstance(positions, Extraction)  # ``chk`` is a checkpoint or a savepoint
     void, notes = list[Finding](), dict[Code, str]()
     if job_runs:
         void, notes = [item for item in positions.findings if item.void_after_stop], _STOP_NOTES
@@ -128,7 +130,8 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     """Make the plan from the savepoint, and save it unless this is a dry run.
 
     Raises:
-        Refused: the plan has refusals, or it differs from the plan made by ``--until plan``.
+        Refused: the plan has refusals, or it differs from the plan that a run with ``--until plan``
+            made.
         MigrateError, DecodeError: as in ``plan_move``.
     """
     savepoint, path = context.savepoint, context.record.plan_path
@@ -148,7 +151,7 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
 
 
 def _differences(record: CutOverRecord, move: PlannedMove) -> Iterator[str]:
-    """Yield the differences from the plan that the user has reviewed, if any."""
+    """Yield the differences from the plan that was saved for a review, if there is such a plan."""
     if record.plan is None or not record.plan.for_review:
         return
     plan, streams = move.plan, _recorded_streams(move)
@@ -179,7 +182,8 @@ def _recorded_streams(move: PlannedMove) -> dict[str, list[str]]:
 
 def _record_plan(context: CutOverContext, move: PlannedMove) -> None:
     plan, before = move.plan, context.record.model.plan
-    is_reviewed = before is not None and before.for_review  # and the plan is the same
+    # ``make_plan`` has refused a plan that differs from the reviewed plan.
+    is_reviewed = before is not None and before.for_review
     context.record.change(
         plan=PlanReport(
             sha256=hashlib.sha256(context.record.plan_path.read_bytes()).hexdigest(),

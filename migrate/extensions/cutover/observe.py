@@ -1,6 +1,6 @@
 """Read the facts that a step of a cut-over needs.
 
-Nothing is changed or cached, so every call sees the effects of earlier runs and of people.
+Nothing is changed or cached, so every call sees the changes that earlier runs and people have made.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from migrate.targets.seed import is_unfinished
 if TYPE_CHECKING:
     from migrate.kafka.groups import ConsumerGroups
 
-# The longest time that an entry in a query's log can be empty before Spark fills it.
+# The maximum time for which reading an empty entry in a query's log is retried, because Spark may
+# still be writing the entry.
 _WRITING_SECONDS = 2.0
 
 _Fact = TypeVar("_Fact")
@@ -49,7 +50,8 @@ _Fact = TypeVar("_Fact")
 def observe(context: CutOverContext, *needs: Need, plan: Plan | None = None) -> Facts:
     """Read the required facts and, in every case, the plan and the status of the commands.
 
-    A required fact that cannot be read is ``Unavailable``. ``plan`` replaces the saved plan.
+    A required fact that cannot be read is ``Unavailable``. If ``plan`` is set, the facts contain it
+    instead of the saved plan.
     """
     record, pointer = context.record.model, context.savepoint
     plan_problem, plan_path = "", context.record.plan_path
@@ -111,7 +113,7 @@ def read_group(
     Args:
         context: the cut-over.
         groups: the client; by default a new one.
-        earlier: an earlier result; its rollback files are reused.
+        earlier: an earlier result, whose rollback files and cluster ID are reused.
 
     Raises:
         BrokerError: the broker did not answer.
@@ -174,9 +176,10 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
 
 
 def _priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets]) -> Message | None:
-    """Return the reason that a checkpoint location lacks the plan's seed or primed state, or None.
+    """Return the reason that a checkpoint location lacks the plan's seed or the primed state.
 
-    Each batch of the priming must be committed and must end at the seed's offsets.
+    Return None if the location contains both. Each batch of the priming must be committed and must
+    end at the seed's offsets.
     """
     last = spark_log.newest_committed_batch(directory, files)
     if last is None:

@@ -1,7 +1,7 @@
 """Read the state of the job from Flink and the savepoint folder.
 
-Flink's REST API may return answers as old as ``web.refresh-interval``, so some values are read
-twice.
+Flink's REST API may return cached answers that are up to ``web.refresh-interval`` old, so some
+values are read twice.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GRACE_SECONDS = 2.0
 # The longest wait for a JobManager that does not answer (a failover takes less time), and for the
 # end of a stopped job.
 MAX_WAIT_SECONDS = 20.0
-# The maximum number of stop requests for one job, each of which has a trigger ID.
+# The maximum number of stop requests for one job. Each request has its own trigger ID.
 _ATTEMPTS = 1000
 
 
@@ -68,7 +68,7 @@ def read_job(context: CutOverContext) -> JobToStop:
     else:
         assert context.spec.flink.job is not None  # checked by the spec
         job = choose_job(jobs, context.spec.flink.job)
-    # A stop from an earlier run writes its savepoint to the folder in the record.
+    # A stop that an earlier run requested writes its savepoint to the folder in the record.
     savepoint_folder = recorded.savepoints or context.file.savepoint_folder
     assert savepoint_folder is not None  # checked by the spec
     folder = join(savepoint_folder, job.job_id)
@@ -88,7 +88,7 @@ def read_job(context: CutOverContext) -> JobToStop:
 
 
 def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
-    """Return the job with a name or an ID: either the running job or the newest ended job.
+    """Return the job with this name or ID: the running job or, if none runs, the newest ended job.
 
     Raises:
         Refused: no such job exists; several such jobs are running; or the job was restarted with a
@@ -126,7 +126,7 @@ def _began(job: FlinkJob) -> int:
 
 
 def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
-    """Return the job once Flink reports its end, or after the refresh interval."""
+    """Return the job as soon as Flink reports its end, at the latest after the refresh interval."""
     for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
         if job.ended:
             break
@@ -139,8 +139,8 @@ def _first_unfailed_attempt(
 ) -> tuple[str, StopAttempt | None]:
     """Return the first trigger ID whose stop has not failed, and the progress of this stop.
 
-    The progress is None before the stop is requested. With ``skip_ended``, skip all stops that have
-    ended.
+    The progress is None before the stop is requested. With ``skip_ended``, stops that succeeded are
+    skipped as well.
     """
     for number in range(_ATTEMPTS):
         trigger_id = hashlib.sha256(f"cut-over {job_id} {number}".encode()).hexdigest()[:32]
@@ -152,10 +152,11 @@ def _first_unfailed_attempt(
 
 
 def read_ended_job(context: CutOverContext) -> JobToStop:
-    """Return the job once it has ended or is not listed, or its state after ``MAX_WAIT_SECONDS``.
+    """Return the job as soon as it has ended or Flink no longer lists it.
 
-    A single job's JobManager exits with the job. If the JobManager does not answer, but the stop
-    has finished according to the record, return the recorded job as one that is not listed.
+    After ``MAX_WAIT_SECONDS``, return the job in its current state. In application mode, the
+    JobManager exits with its job. If the JobManager does not answer, but the record shows that the
+    stop has finished, return the recorded job as a job that Flink no longer lists.
 
     Raises:
         Refused, CutOverStopped, FlinkRestError, InputError: as in ``read_job``.
@@ -176,7 +177,7 @@ def read_ended_job(context: CutOverContext) -> JobToStop:
     return job
 
 
-# -- its savepoints --------------------------------------------------------------------------------
+# -- the savepoints of the job ---------------------------------------------------------------------
 
 
 def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
@@ -193,7 +194,7 @@ def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
 
 
 def _stop_savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
-    """Return a folder's complete savepoints that may have stopped a job, by checkpoint ID."""
+    """Return the complete savepoints in a folder that may be from a stop, by checkpoint ID."""
     path = path_of(folder, context.files)
     savepoints = []
     for name in context.files.list_directory(path) or ():
@@ -216,7 +217,7 @@ def _final_savepoint(
     if not savepoints:
         return None
     flink = context.flink
-    # Query Flink before waiting, because a single job's JobManager may be about to exit.
+    # Query Flink before waiting, because in application mode the JobManager exits with its job.
     savepoint = reported_savepoint(savepoints, flink.details(job_id).newest_savepoint)
     if savepoint is not None:
         return savepoint
@@ -243,21 +244,21 @@ def reported_savepoint(
     return None
 
 
-# -- a job that was started again ------------------------------------------------------------------
+# -- a restarted job -------------------------------------------------------------------------------
 
 
 def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJob | None:
     """Return a job that has continued the work of the stopped job, or None.
 
-    Without ``flink.rest`` or a savepoint, return None. Before ``plan`` moves a job that was stopped
-    by another system, also judge the job as the other commands do.
+    Without ``flink.rest`` or a savepoint, return None. If another client stopped the job and the
+    target has not been started, also check that the job of ``plan`` is not running. This check is
+    the same as in ``to-spark`` and ``commit-group`` (``job_refusals``).
 
     Raises:
         DecodeError: the savepoint cannot be read.
         FlinkRestError: Flink did not answer.
-        Refused: a later job has recovered, so Flink does not show the savepoint from which this job
-            started; or, as in ``job_refusals``, the job that another system stopped may still be
-            running.
+        Refused: Flink does not show from which savepoint a later job started, because that job has
+            since recovered from a checkpoint; or the job of ``plan`` may still be running.
     """
     record, spec, savepoint = context.record.model, context.spec, context.savepoint
     if spec.flink.rest is None or savepoint is None:
@@ -276,7 +277,7 @@ def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJ
         if saved.written_at is not None:
             ended_ms = saved.written_at + round(ahead_ms)
         for job in (job for job, _ in jobs if job.ended and stopped_job in (job.job_id, job.name)):
-            with suppress(UnknownToFlink):  # Flink has dropped the job
+            with suppress(UnknownToFlink):  # Flink no longer stores the job
                 newest = context.flink.details(job.job_id).newest_savepoint
                 if newest is not None and is_any_savepoint(newest[1], savepoint, written_in):
                     ended_ms = job.ended_ms
@@ -314,7 +315,7 @@ def _refuse_unless_stopped(
 ) -> None:
     """Raise ``Refused`` if the job of a plan may still be running, as in ``job_refusals``.
 
-    If Flink lists the job in the spec, ``job_started_again`` has already judged it.
+    If Flink lists the job in the spec, ``job_started_again`` has already checked this job.
     """
     if job is None:
         judgment = judge(plan.origin, flink_rest)

@@ -1,4 +1,4 @@
-"""The record of a cut-over as an HTML page without a script: ``pages/cut_over.html``."""
+"""Render the record of a cut-over as an HTML page without scripts (``pages/cut_over.html``)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def _css(record: CutOverRecord) -> str:
 def _totals(checked: VerificationReport | None) -> tuple[int | str, int | str, str]:
     """Return the numbers of lost and repeated records, with a note about them.
 
-    If the outcome of some partitions is unknown, a number is only a minimum, and ``?`` replaces 0.
+    If the outcome of some partitions is unknown, each number is only a minimum, and a ``?`` is
+    returned instead of 0.
     """
     if checked is None:
         return "?", "?", "not verified yet"

@@ -1,4 +1,4 @@
-"""Refuse a cut-over before the job is stopped if it would be refused after the stop.
+"""Check, before the job is stopped, whether the cut-over would be refused after the stop.
 
 The plan is made from the running job's newest checkpoint, or from the savepoint in the spec.
 """
@@ -36,7 +36,7 @@ from migrate.targets.group.commit import commit_refusals
 from migrate.targets.group.newer_commits import newer_commit_refusals
 from migrate.targets.seed import check_free
 
-# The longest time for which reading the newest checkpoint is retried. Flink may delete the
+# The maximum time for which a failed read of the newest checkpoint is retried. Flink may delete the
 # checkpoint during the read and, on a slow machine, the next checkpoints as well.
 _MAX_READ_SECONDS = 20.0
 
@@ -45,8 +45,8 @@ def check(context: CutOverContext, facts: Facts) -> str:
     """Check the job, a plan, the target, the sink, and the commands.
 
     Raises:
-        Refused: the cut-over would fail. The error contains the reasons from all checks, unless a
-            folder in the spec is a file or is under a file.
+        Refused: the cut-over would fail. If a folder in the spec is a file or is under a file, the
+            error contains only this reason. Otherwise, it contains the reasons from all checks.
         FlinkRestError, BrokerError, DecodeError, OSError: a service did not answer, or a file
             cannot be read.
     """
@@ -94,7 +94,7 @@ def _check_folders(file: SpecFile) -> None:
 
 
 def _check_savepoint(context: CutOverContext, savepoint: str) -> Sequence[str]:
-    """Call ``_check_plan``, and report a missing savepoint with its key in the spec."""
+    """Call ``_check_plan``; if the savepoint is missing, mention its spec key in the error."""
     try:
         return _check_plan(context, savepoint)
     except DecodeError as error:
@@ -106,7 +106,7 @@ def _check_savepoint(context: CutOverContext, savepoint: str) -> Sequence[str]:
 
 
 def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]:
-    """Check that the job can be stopped now, and plan from its newest checkpoint.
+    """Check that the job can be stopped now, and check a plan from its newest checkpoint.
 
     Raises:
         Refused: the job must not be stopped, or the plan must not be applied.
@@ -147,7 +147,7 @@ def _newest_checkpoint(context: CutOverContext, job_id: str) -> str:
 
 def _check_newest_checkpoint(context: CutOverContext, checkpoint: str) -> Sequence[str]:
     # Read the newest checkpoint in the job's directory. Flink's answer may be three seconds old
-    # (web.refresh-interval), and the checkpoint in it may already be deleted.
+    # (web.refresh-interval), and the checkpoint in the answer may already be deleted.
     directory = posixpath.dirname(checkpoint)
     if any(source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in read(directory).sources):
         raise Refused(catalog.LEGACY_CONSUMER_STOP())
@@ -160,7 +160,7 @@ def _check_newest_checkpoint(context: CutOverContext, checkpoint: str) -> Sequen
 
 
 def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
-    """Make a plan from a checkpoint or savepoint, and check that it could be applied.
+    """Make a plan from a checkpoint or savepoint, and check that the plan could be applied.
 
     If the cut-over will stop the job, a running job is not a reason to refuse the plan.
 
@@ -219,7 +219,8 @@ def _check_target(context: CutOverContext) -> None:
             raise Refused(refusals)
     else:
         check_apart(location, context.spec.sink)
-        if not (context.adopt and location.names()):  # the ``apply`` step checks its content
+        # The ``apply`` step checks the content of a location to adopt.
+        if not (context.adopt and location.names()):
             check_free(location)
 
 

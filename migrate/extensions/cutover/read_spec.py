@@ -22,15 +22,15 @@ from migrate.model.message import Message
 from migrate.model.wording import hint, join_some, printable
 from migrate.storage.json_models import OWN_KIND, Model, read_content
 
-# In bytes; PyYAML takes five seconds for this size.
+# The maximum size of a spec in bytes. PyYAML takes five seconds for this size.
 _LARGEST_SPEC = 262_144
-# The only format for numbers; anything else is a string.
+# The only format for numbers. Numbers in other formats, such as 0x10 or 1.5, are strings.
 _INTEGER = ("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]{0,18})$"))
 _MOST_PROBLEMS = 10
 # A part without a value (``kafka:``) is read as a part without keys.
 _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
-# The suffixes that pydantic adds to the path of a value of type string or list. For a problem with
-# a list, pydantic also reports that the list is not a string.
+# If a value may be a string or a list, pydantic reports a problem for each of the two types, and
+# adds the type as a suffix to the value's path. A list is therefore also reported as not a string.
 _NO_KEYS = ("constrained-str", "list[constrained-str]")
 # The expected values, by the type of the pydantic error.
 _EXPECTED = {
@@ -73,7 +73,7 @@ def read_spec(path: Path) -> SpecFile:
         values = _load(content)
         if values is None:
             raise InputError(catalog.SPEC_EMPTY(path=path))
-        if isinstance(values, dict):  # pydantic refuses anything else
+        if isinstance(values, dict):  # pydantic refuses other types
             if (kind := str(values.get("kind", ""))).startswith(OWN_KIND):
                 kind = kind.removeprefix(OWN_KIND)
                 raise InputError(catalog.SPEC_OF_OTHER_KIND(path=path, kind=kind))
@@ -142,13 +142,13 @@ def _load(content: bytes) -> Any:
             reason = catalog.YAML_SYNTAX(problem=found, line=line)
     except RecursionError:
         reason = catalog.YAML_TOO_DEEP()
-    except (ValueError, OverflowError):  # PyYAML does not catch these
+    except (ValueError, OverflowError):  # PyYAML does not turn these into a ``YAMLError``
         reason = catalog.YAML_ESCAPE()
     raise _RefusedYaml(reason)
 
 
 class _RefusedYaml(yaml.YAMLError):
-    """A file that is not YAML, or a YAML feature that a spec must not use."""
+    """The error for a file that is not YAML, or that uses a YAML feature not allowed in a spec."""
 
     def __init__(self, reason: Message) -> None:
         super().__init__(reason)
@@ -163,10 +163,11 @@ class _Strict(yaml.SafeLoader):
     """A loader of mappings, lists, strings, integers, true, false, and null.
 
     Keys are strings, even ``on`` and ``1``. Repeated keys, empty values, aliases, tags, and NUL
-    characters, which cannot occur in command arguments, are refused.
+    characters are refused. (Command arguments cannot contain NUL characters.)
     """
 
-    # Specs contain no dates or fractions, and the merge key `<<` requires aliases.
+    # Dates, fractions, and the merge key ``<<`` are omitted. A spec contains no dates or fractions,
+    # and ``<<`` requires aliases, which are refused.
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML declares it so
         **{
             first: [(tag, pattern) for tag, pattern in known if tag.endswith((":bool", ":null"))]

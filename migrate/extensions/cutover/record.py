@@ -2,9 +2,10 @@
 
 The folder contains:
 
-* ``record.json``, written at each change, and its page ``record.html`` * ``plan.json``, and the
-rollback file of a group * ``lock``, which the active run locks * ``query.*`` and ``prime.*``, the
-files of the ``start`` and ``prime`` commands (see ``command``)
+* ``record.json``, written at each change, and its page ``record.html``
+* ``plan.json``, and the rollback file of a group
+* ``lock``, which the active run locks
+* ``query.*`` and ``prime.*``, the files of the ``start`` and ``prime`` commands (see ``command``)
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Record:
         replace_rolled_back: True to replace a rolled-back record with a new one.
 
     Raises:
-        Refused: the spec contains a change that is yielded by ``forbidden_changes``.
+        Refused: the spec has a change that ``forbidden_changes`` yields.
         InputError: ``record.json`` is not a record, it has a different version, or it was edited.
     """
 
@@ -102,7 +103,7 @@ class Record:
         self.change(flink=self.model.flink.model_copy(update=fields))
 
     def put_aside(self, *files: Path) -> None:
-        """Add the current time to the names of the files, if they exist."""
+        """Rename the files that exist: add the current time to their names."""
         at = now().replace(":", "")
         for file in files:
             if file.exists():
@@ -124,13 +125,13 @@ class Record:
         self.change(runs=[*self.model.runs, run])
 
     def add_question(self, asked_at: str) -> None:
-        """Record that the run has been waiting for an answer since ``asked_at``."""
+        """Record that the run waited for the user's answer from ``asked_at`` until now."""
         *before, run = self.model.runs
         question = QuestionReport(asked_at=asked_at, answered_at=now())
         self.change(runs=[*before, run.model_copy(update={"question": question})])
 
     def end_run(self, end: str, codes: Sequence[str] = ()) -> None:
-        """Record the end of the run, with the codes of the reasons for it, and write the page."""
+        """Record how the run ended, with the codes of its refusals or errors; write the page."""
         *before, run = self.model.runs
         ended = run.model_copy(
             update={"ended_at": now(), "end": redact_urls(end), "codes": list(codes)}
@@ -140,7 +141,7 @@ class Record:
             replace_file(self.page, cut_over_page(self.model))
 
     def add_step(self, name: str, state: StepState, text: str, seconds: float) -> None:
-        """Record the result of a step in place of its earlier one."""
+        """Record the result of a step, and replace the step's earlier result."""
         step = StepReport(
             name=name,
             state=state,
@@ -161,8 +162,8 @@ class Record:
 def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[Message]:
     """Yield the changes to the spec that are no longer allowed.
 
-    - After a request to stop the job: a different job, a savepoint instead of a job, or, unless the
-      stop failed, a different folder for the savepoint.
+    - After a request to stop the job: a different job, or a savepoint instead of a job. A different
+      folder for the savepoint is allowed only if the stop failed.
     - If an earlier spec contained a savepoint: a job instead of the savepoint.
     - After the target was written: a different value for a key that determines the target's start
       position.
@@ -185,7 +186,8 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[Message
             savepoint=savepoint, job=flink.job_name, job_id=flink.job_id
         )
     elif record.moved_with is None and flink.savepoint is not None and savepoint is None:
-        # The spec now specifies a job to stop, but the record contains a different job's savepoint.
+        # The spec now contains a job to stop, but the record contains the savepoint of an earlier
+        # spec.
         yield catalog.SAVEPOINT_KEY_REMOVED(savepoint=flink.savepoint)
     if record.moved_with is not None:
         decides = file.deciding_values()
@@ -214,7 +216,7 @@ def _new_record(file: SpecFile) -> CutOverRecord:
     spec, rest = file.spec, file.spec.flink.rest
     host = urlsplit(rest).hostname if rest is not None else None
     fields: dict[str, object] = {
-        **dict.fromkeys(CutOverRecord.model_fields),  # values to be recorded later are null
+        **dict.fromkeys(CutOverRecord.model_fields),  # null until a step records the value
         **{name: [] for name in ("verifications", "partitions", "steps", "runs", "lags")},
         "kind": KIND,
         "version": VERSION,
@@ -231,9 +233,9 @@ def _new_record(file: SpecFile) -> CutOverRecord:
 
 
 def check_writable(folder: Path) -> None:
-    """Check without a write that a run can write to a record's folder.
+    """Check, without writing anything, that a run can write to a record's folder.
 
-    The ``check`` step refuses a folder that is a file, or is inside a file.
+    Whether the folder is a file or is inside a file is checked by the ``check`` step instead.
 
     Raises:
         UsageError: as in ``locked``.
@@ -253,7 +255,8 @@ def check_writable(folder: Path) -> None:
 
 def _unwritable(folder: Path, error: OSError) -> UsageError:
     remedy = "set record in the spec to a writable folder"
-    if (folder / "record.json").exists():  # a new folder would have no record of the earlier runs
+    if (folder / "record.json").exists():
+        # Do not suggest a new folder, because it would have no record of the earlier runs.
         remedy = MAKE_WRITABLE
     return UsageError(f"{folder}: the record cannot be written: {error.strerror}; {remedy}")
 
@@ -294,5 +297,5 @@ def locked(folder: Path) -> Iterator[None]:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container user may have no name
+    except (KeyError, OSError):  # in a container, the user may have no name
         return str(os.getuid())

@@ -23,7 +23,7 @@ StepState = Literal["done", "failed"]
 
 
 class StepReport(Model):
-    """The last attempt at a step: its outcome, end, and duration, and the number of its run."""
+    """The last attempt at a step: its outcome, end time, duration, and run number."""
 
     name: str
     state: StepState
@@ -41,7 +41,7 @@ class QuestionReport(Model):
 
 
 class RunReport(Model):
-    """A run of the command; ``ended_at`` is null while the run is active, and if it was killed."""
+    """A run of the command; ``ended_at`` is null if the run is still active or was killed."""
 
     number: int = Field(ge=1)
     asked: str = Field(description="execute, until STEP, or back")
@@ -141,7 +141,7 @@ class PlanReport(Model):
 
 
 class VerificationReport(Model):
-    """Whether the target starts as planned, checked before or after it starts to read."""
+    """A check of the target's start offsets, made before or after its readers started."""
 
     when: Literal["before", "after"]
     verified: bool
@@ -160,7 +160,8 @@ class VerificationReport(Model):
 class StartReport(Model):
     """A run of the command that starts the query or the consumers.
 
-    ``returned`` is its exit code; null while the command is running, and if the code is missing.
+    ``returned`` is the command's exit code. It is null if the command is still running, or if the
+    exit code is missing.
     """
 
     at: str
@@ -168,7 +169,7 @@ class StartReport(Model):
 
 
 class DowntimePart(Model):
-    """A part of the period from the end of the previous step to the end of a step."""
+    """A part of the downtime: a step, earlier attempts at a step, or a pause."""
 
     step: str = Field(
         description="the name of the step; earlier attempts: the time of earlier runs after the "
@@ -182,8 +183,8 @@ class DowntimeReport(Model):
     """The downtime, from the request to stop the job to the first observed batch or commit.
 
     This is an upper bound on the time from Flink's last record in the savepoint to Spark's first
-    committed batch. Both times are from the clock of ``migrate``. The sum of the parts is the
-    downtime.
+    committed batch. ``began_at`` and ``ended_at`` are from the clock of ``migrate``. The sum of the
+    parts is the downtime.
     """
 
     began_at: str

@@ -1,4 +1,4 @@
-"""Undo writing the target if no work has started from it."""
+"""Undo the write to the target, if nothing has started to read from the target."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ class RestartAdvice(NamedTuple):
 
 
 def restart_advice(facts: Facts) -> RestartAdvice:
-    """Return the advice on the Flink job.
+    """Return advice on whether and how to restart the Flink job.
 
-    The facts must have ``target``, ``started_again``, and ``savepoint``.
+    The facts must include ``target``, ``started_again``, and ``savepoint``.
     """
     savepoint, restarted = facts.savepoint_pointer, facts.started_again
     started, reason = started_work(facts)
@@ -153,18 +153,20 @@ def _is_drained(facts: Facts) -> bool:
 
 
 class Undo(NamedTuple):
-    """The change that undoes writing the target."""
+    """The change that undoes the write to the target."""
 
     line: str
     call: Callable[[], object]
 
 
 def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, RestartAdvice]:
-    """Return the change that undoes writing the target (None if unwritten), and ``restart_advice``.
+    """Return the change that undoes the write to the target, and the ``restart_advice``.
+
+    The change is None if there is nothing to undo.
 
     Raises:
         Refused, CutOverStopped: the cut-over cannot be rolled back.
-        Exception: a required fact could not be read; this is the original error.
+        Exception: the original error from reading a required fact.
     """
     _record_end_of_stop(context)
     facts = observe(context, "target", "started again", "savepoint")
@@ -192,7 +194,7 @@ def _record_end_of_stop(context: CutOverContext) -> None:
 
 
 def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
-    """Return the change that undoes writing the target, or None if there is nothing to undo.
+    """Return the change that undoes the write to the target, or None if there is nothing to undo.
 
     Raises:
         Refused: the rollback file is missing, the group has newer commits, or the user must remove
@@ -227,11 +229,11 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
 
 
 def _undo_location(context: CutOverContext, undo: Callable[[], object]) -> None:
-    """Undo the write of a location.
+    """Undo the write to a checkpoint location.
 
-    First, the record is changed, so that it no longer lists the location as written. If the record
-    were changed last, a full disk could prevent this change. A rerun would then not find the
-    location, and suspect that another client deleted it after a reader had started from it.
+    The record is changed first, so that it no longer lists the location as written. If the record
+    were changed last, a full disk could prevent the change. A rerun would then find no location,
+    and would suspect that another client deleted it after a reader had started.
     """
     try:
         context.record.change(written=None)
@@ -293,8 +295,8 @@ def record_roll_back(context: CutOverContext) -> None:
 def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
     """Return the rollback file of this record's first commit for the group, or None.
 
-    If a later run completed the commit, that run's rollback file contains offsets from the first
-    commit, so it cannot restore the group's original offsets.
+    A later run that completes the commit writes its own rollback file. This file contains offsets
+    from the first commit, so it cannot restore the group's original offsets.
     """
     runs, wanted = context.record.model.runs, (target.view.name, target.cluster_id, "commit")
     began = datetime.fromisoformat(runs[0].began_at if runs else now())

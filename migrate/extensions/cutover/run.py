@@ -65,7 +65,7 @@ class CutOver:
         record_path: the record's JSON file, or None for a dry run.
         page_path: the record's HTML page, or None for a dry run.
         prediction: the predicted downtime, if this is a dry run before the stop; None otherwise.
-        plan: the plan made by a dry run, if any; None otherwise.
+        plan: the plan that a dry run made, or None.
         plan_path: the file of the saved plan, or None for a dry run.
         next_step: the name of the first step after ``until``, or None if all steps are done.
     """
@@ -102,14 +102,14 @@ def cut_over(
         spec: the YAML file.
         execute: True to make changes.
         until: the name of the last step to run.
-        back: True to undo writing the target. Refused if anything has or might have started from
-            the target (see ``nothing_started``).
-        adopt: True to adopt a target that was written by another cut-over or a person. The target
-            must contain this plan, but a group may also contain another move's offsets.
-        nothing_started: with ``back``, the user's statement that nothing has started from the
-            target. It is required if the run cannot determine this automatically.
-        confirm: called once with a question, before the first change. An error from it stops the
-            run.
+        back: True to undo the write to the target. The run refuses this if readers have started, or
+            might have started, from the target (see ``nothing_started``).
+        adopt: True to adopt a target that was written by another cut-over or a person. A checkpoint
+            location must contain this plan. A group may contain another move's offsets instead.
+        nothing_started: with ``back``, the user's statement that no readers have started from the
+            target. It is required if the run cannot rule out that readers have started.
+        confirm: a function that is called once with a question, before the first change. If it
+            raises an error, the run stops.
 
     Raises:
         Refused: an obstacle was found, or another run is active. This run has changed nothing.
@@ -220,9 +220,9 @@ class _Progress:
 
     Args:
         step: the name of the current step.
-        state: the state of the job and of the target during a step.
+        state: a function that describes the state of the job and the target during a step.
         result: the result of a complete run, as a sentence.
-        changed: True if a run has started a change; False for a rollback.
+        changed: True if this run or an earlier run has started a change; False for a rollback.
 
     Attributes:
         is_asking: True while the run waits for the user's answer.
@@ -234,12 +234,12 @@ class _Progress:
         self.begin(step, state)
 
     def begin(self, step: str, state: Callable[[], str]) -> None:
-        """Start a step, or restart it after the user's answer."""
+        """Start a step, or restart the step's clock after the user's answer."""
         self.step, self.state, self._began = step, state, time.monotonic()
         self.is_done = False
 
     def end(self, state: Callable[[], str]) -> None:
-        """End a step; ``state`` is the state after it."""
+        """End a step; ``state`` describes the state after the step."""
         self.is_done, self.state = True, state
 
     @property
@@ -295,7 +295,7 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
 
 
 def _state(context: CutOverContext, step: Step | None) -> str:
-    """Describe the state of the job and the target during a step, or after the last one (None)."""
+    """Describe the state of the job and the target during a step; None is after the last step."""
     return (step.state or context.state) if step is not None else ALL_DONE
 
 
@@ -323,10 +323,11 @@ def _roll_back(
 
 @contextmanager
 def _recorded_run(context: CutOverContext, command: str, progress: _Progress) -> Iterator[None]:
-    """Record one run; if it fails, log the state of the job and the target.
+    """Record one run; if the run fails, log the state of the job and the target.
 
-    The error's notes state how to continue, and whether the Flink job may be restarted. The log and
-    the notes are omitted if the run was refused before any change, or if the user answered "no".
+    Notes on the error state how to continue, and whether the Flink job may be restarted. If the run
+    was refused before any change, or if the user answered "no", there is no log and there are no
+    notes.
 
     Raises:
         CutOverStopped: a step was refused after a change had been made.
@@ -347,7 +348,7 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
             end = f"interrupted {when} {name} ({type(error).__name__})"
         unfinished = not (progress.is_done or progress.is_asking or name == _BACK)
         if isinstance(error, Exception) and unfinished:
-            with suppress(OSError):  # ``end_run`` tries to write the same file again
+            with suppress(OSError):  # ``end_run`` tries again to write the same file
                 record.add_step(name, "failed", str(error), progress.seconds)
         is_recorded = _record_end(record, error, end)
         # If the user answers "no", raise ``Refused`` even if an earlier run has changed something.

@@ -90,7 +90,7 @@ class _SpecPart(Model):
 
 
 class FlinkSpec(_SpecPart):
-    """The job to stop or, with ``savepoint``, a job that another client has stopped."""
+    """The job to stop. With ``savepoint``, another client has already stopped the job."""
 
     rest: Annotated[Text, AfterValidator(_check_flink_address)] | None = Field(
         None, description="the JobManager's address, such as http://host:8081"
@@ -153,7 +153,7 @@ _CONNECTIONS = (*KafkaArguments.__annotations__, *ToKafkaArguments.__annotations
 
 
 def _move_keys() -> dict[str, Any]:
-    """Return the options that ``move`` accepts, as fields of a model."""
+    """Return the options under the ``move`` key, as fields of a pydantic model."""
     kinds = {
         str: Text,
         str | None: Text,
@@ -162,7 +162,7 @@ def _move_keys() -> dict[str, Any]:
     return {
         name: (kinds.get(kind, kind) | None, None)
         for name, (kind, _) in options_of(MoveArguments).items()
-        if name not in (*_CONNECTIONS, "flink_rest")  # the connections are in other parts
+        if name not in (*_CONNECTIONS, "flink_rest")  # these are under ``kafka`` and ``flink``
     }
 
 
@@ -170,7 +170,7 @@ _ALIASES = {"allow-newer-commits": "allow-moved-on", "allow-kept-running": "allo
 
 
 class MoveSpec(create_model("MoveSpec", __base__=_SpecPart, **_move_keys())):  # type: ignore[misc]
-    """The options of to-spark and commit-group: the contents and the limits of the move."""
+    """Options of to-spark and commit-group that set the contents and the limits of the move."""
 
     allow_moved_on: bool = False
     allow_newer_commits: bool = Field(False, description="the same as allow-moved-on")
@@ -210,7 +210,7 @@ class TargetSpec(_SpecPart):
 
 
 class Timeouts(_SpecPart):
-    """The longest wait at a step."""
+    """The maximum wait at each step."""
 
     stop: Duration = "10m"
     prime: Duration = "1h"
@@ -295,11 +295,11 @@ class SpecFile:
         return folder if "://" in folder else f"file://{folder}"
 
     def connections(self) -> ConnectionArguments:
-        """Return the arguments for the clusters of the job and the target."""
+        """Return the connection arguments for the job's cluster and the target's cluster."""
         return cast(ConnectionArguments, self.spec.kafka.model_dump())
 
     def target_kafka_arguments(self) -> KafkaArguments:
-        """Return the arguments for the cluster that the target reads from."""
+        """Return the connection arguments for the cluster that the target reads from."""
         kafka = self.spec.kafka
         if kafka.to_kafka_config is not None:
             return {"kafka_config": kafka.to_kafka_config}
@@ -312,7 +312,7 @@ class SpecFile:
         return cast(MoveArguments, {**options, **self.connections()})
 
     def spark_sources(self) -> dict[int, list[str]]:
-        """Return the names of the Flink sources by stream number, if any."""
+        """Return the names of the Flink sources by stream number; empty if not in the spec."""
         sources = self.spec.spark_source or {}
         return {
             number: [names] if isinstance(names, str) else names
@@ -334,7 +334,7 @@ class SpecFile:
             **{
                 f"move.{name}": value
                 for name, value in self.changed_move_keys().items()
-                if name != "allow-ran-on"  # also affects a start after the write
+                if name != "allow-ran-on"  # may change after the write, for the start
             },
         }
         return {name: value for name, value in values.items() if value is not None}

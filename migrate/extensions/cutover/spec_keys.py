@@ -1,4 +1,4 @@
-"""The spec key for each option of a move, and messages that are logged only once."""
+"""Map each option of a move to its key in the spec, and log repeated messages only once."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SPEC_KEYS = {
     **{name: f"move.{field.alias}" for name, field in MoveSpec.model_fields.items()},
 }
 
-# The options of a move that a cut-over chooses itself, because the record's folder contains its
-# rollback files.
+# The options of a move that the user cannot set in the spec. A cut-over writes its rollback files
+# to the record's folder.
 CHOSEN = ("rollback_file",)
 
 

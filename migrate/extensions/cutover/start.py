@@ -33,12 +33,12 @@ def start(context: CutOverContext, facts: Facts) -> str:
         CutOverStopped: the command cannot be run.
     """
     command, start_command = context.spec.start, context.start_command
-    assert command is not None  # ``decide_start`` has checked that the spec has one
+    assert command is not None  # ``decide_start`` has checked that the spec has a command
     before = context.record.model.start
     context.record.change(start=StartReport(at=now(), returned=None))
     try:
         process = start_command.start(command, context.file.base)
-    except (OSError, ValueError) as error:  # ValueError: text that the locale cannot encode
+    except (OSError, ValueError) as error:  # ValueError: the locale cannot encode the command
         context.record.change(start=before)
         problem = getattr(error, "strerror", None) or str(error)
         raise CutOverStopped(catalog.START_COMMAND_NOT_RUN(error=problem)) from error

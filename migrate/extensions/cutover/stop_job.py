@@ -60,7 +60,7 @@ def _await_end(context: CutOverContext, job: JobToStop) -> str:
         return f"stopped with {attempt.savepoint}"
     if attempt is not None:
         context.stop_state = STOP_FAILED
-        context.record.change_flink(savepoints=None)  # the next folder may differ
+        context.record.change_flink(savepoints=None)  # the next stop may use a different folder
     state = context.flink.reread(job.flink_job).state
     if attempt is not None:
         raise CutOverStopped(catalog.STOP_FAILED(problem=attempt.problem, state=state))
@@ -111,7 +111,7 @@ def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> No
 def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
     """Record the savepoint and the end of the job.
 
-    The ``plan`` step checks the uncommitted data of sinks.
+    The later ``plan`` step checks for uncommitted data of sinks.
     """
     savepoint = require(facts.savepoint)
     text, ended_ms = "the savepoint is complete", None

@@ -1,8 +1,8 @@
 """Derive, without I/O, the target's contents and any started work from the facts.
 
-Once work has started from the target, restarting the Flink job from its savepoint would process the
-same records twice. The rollback and the advice to restart the Flink job therefore depend on
-``started_work``.
+Started work is a query or consumers that have started from the target. If the Flink job were then
+restarted from its savepoint, the same records would be processed twice. The rollback and the advice
+to restart the Flink job therefore depend on ``started_work``.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Content(Enum):
 
     NOTHING = auto()  # nothing, or only part of the plan; a run may write the plan
     PRIMING = auto()  # the ``prime`` command is writing the target
-    PLAN_NOT_RECORDED = auto()  # the plan, written by a killed run that did not record this
-    PLAN = auto()  # the plan, written by this record
-    MOVED_ON = auto()  # a group for which other clients have committed after the plan
-    NOT_OURS = auto()  # written by another cut-over or a person; --adopt can adopt the plan
+    PLAN_NOT_RECORDED = auto()  # the plan, written by a killed run that did not record the write
+    PLAN = auto()  # the plan, written by this cut-over
+    MOVED_ON = auto()  # a group with commits by other clients since the plan was written
+    NOT_OURS = auto()  # written by another cut-over or a person; --adopt can adopt the target
     WRONG = auto()  # content with which no run can continue
 
 
 def target_content(facts: Facts) -> tuple[Content, Message | None]:
-    """Return the target's content, and any reason not to use it (else None)."""
+    """Return the target's content, and the reason not to use the target, or None."""
     if facts.plan is None and facts.record.moved_with is not None:
         target_name, problem = facts.target_name, facts.plan_problem
         if problem:
@@ -152,7 +152,7 @@ class Started(Enum):
 def started_work(facts: Facts) -> tuple[Started, str]:
     """Return whether work has started from the target, and the evidence.
 
-    Work that was recorded counts even if the target no longer shows it.
+    Work that an earlier run recorded counts even if the target no longer shows this work.
     """
     target = facts.target
     if isinstance(target, GroupFacts):
@@ -173,7 +173,7 @@ def started_work(facts: Facts) -> tuple[Started, str]:
 
 
 def _recorded_work(facts: Facts) -> str:
-    """Return the started work that an earlier run has recorded, or an empty string."""
+    """Return the evidence of started work in the record, or an empty string."""
     record, name = facts.record, facts.target_name
     if record.state == "done" or any(report.when == "after" for report in record.verifications):
         return f"an earlier run saw readers start from {name}"

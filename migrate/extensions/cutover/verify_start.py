@@ -2,10 +2,10 @@
 
 In two cases, the target no longer shows a partition's start offset:
 
-* Other clients have committed for the group, and no run saw a member with the partition while the
-  cut-over's commit was still the newest.
-* ``verify`` finds ``ok`` or ``moved on``, but the query's log has lost its first batches, or the
-  log start offset is above the planned offset.
+* Other clients have committed for the group, and no run saw a member with the partition before the
+  first of these commits.
+* The query's log has lost its first batches, or the log start offset is above the planned offset.
+  This matters only if ``verify`` finds ``ok`` or ``moved on``.
 
 In these cases, the outcome is unknown unless an earlier verification found that the partition
 started at the planned offset.
@@ -40,7 +40,7 @@ _MOST_NAMED = 3
 
 
 def verify_target(context: CutOverContext, facts: Facts) -> str:
-    """Check the actual or future start offsets of the target.
+    """Check the start offsets of the target: future ones before the start, or else actual ones.
 
     Raises:
         CutOverStopped: the target does not start as planned, its start offsets are unknown, or the
@@ -98,8 +98,7 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
         raise CutOverStopped(
             template(target=facts.target_name, result=result.text, page=record.page)
         )
-    # Check this only after the record is written, because the start offsets may leave no trace
-    # later.
+    # Write the record before this check, because the target may not show the start offsets later.
     check_restart_is_ruled_out(facts)
     if reason := restart_not_checked(facts):
         return f"{result.text}; not checked: a restart of the Flink job, because {reason}"
@@ -113,7 +112,7 @@ def lag_of(positions: Mapping[TopicPartition, int], logs: Logs) -> int | None:
         log = log_of(logs, *partition)
         if log is None:
             return None
-        # The query may have read records written after the log end offsets were read.
+        # The query may be beyond these log end offsets, because it may have read newer records.
         lag += max(log.end - next_offset, 0)
     return lag
 
@@ -123,13 +122,13 @@ def lag_of(positions: Mapping[TopicPartition, int], logs: Logs) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The evidence about the target beyond the verification.
+    """The evidence about the target, in addition to the verification.
 
     Attributes:
         has_begun: True if a query or consumers have started from the target.
         query_has_committed: True if the query has committed a batch after the priming.
         log_starts: the current log start offsets.
-        committed_by_others: the partitions for which other clients have committed for the group.
+        committed_by_others: the group's partitions for which other clients have committed.
         reached: the next offsets after the query's newest committed batch.
     """
 
@@ -152,7 +151,7 @@ class StartResult:
 def verify_start(
     rows: Sequence[PartitionReport], verification: Verification, evidence: Evidence
 ) -> StartResult:
-    """Judge each partition in the verification, and update the ``rows`` of the record."""
+    """Judge each partition in the verification, and add the outcomes to the record's ``rows``."""
     by_partition = {(row.topic, row.partition): row for row in rows}
     partitions, reasons = list[VerifiedPartition](), dict[str, None]()
     for observed in verification.partitions:
@@ -168,7 +167,7 @@ def verify_start(
         partitions.append(final)
         if row is not None:
             by_partition[observed.topic_partition] = _updated(row, final, reason, evidence)
-    # ``_unknown_reason`` has already handled the lost evidence.
+    # ``_unknown_reason`` has already judged the partitions without evidence.
     whole = replace(
         verification,
         partitions=tuple(partitions),

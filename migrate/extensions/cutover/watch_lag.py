@@ -25,7 +25,7 @@ _PAUSE_SECONDS = 1.0
 def watched_lag(
     context: CutOverContext, next_offsets: Mapping[TopicPartition, int]
 ) -> Iterator[None]:
-    """Record the lag behind these offsets every second within the block.
+    """Measure the lag of these offsets every second during the ``with`` block, and record it.
 
     The log end offsets are read by a separate thread with its own client, because group members
     must be observed without delay. If the broker does not answer, there are fewer samples.

@@ -41,8 +41,8 @@ class PrimingFailed(CutOverStopped):
 def write(context: CutOverContext, facts: Facts) -> str:
     """Write the target.
 
-    Before the target is written, the values that determine its start position are recorded
-    (``moved_with``), so that a later run recognizes the target of a killed run.
+    Before the write, the values that determine the target's start position are recorded
+    (``moved_with``). If this run is killed, a later run can then recognize the target.
 
     Raises:
         Refused: the target must not be written.
@@ -58,7 +58,7 @@ def write(context: CutOverContext, facts: Facts) -> str:
     try:
         text = _commit(context) if location is None else _write_location(context, location)
     except (Refused, PrimingFailed):
-        # Nothing was written, so restore the record, which allows the user to change the spec.
+        # If nothing was written, restore the record. The user can then change the spec.
         if location is None or not location.names():
             context.target_state = NOT_WRITTEN
             record.change(moved_with=before.moved_with, written=before.written)
@@ -111,9 +111,10 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
 
 
 def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) -> str:
-    """Run the user's priming command, or wait for an earlier run's command, and check the result.
+    """Run the user's ``prime`` command, and check the result.
 
-    Priming the state (``migrate.spark.prime``) requires a program with the user's query.
+    If an earlier run has started the command, wait for its end instead. The command is the user's,
+    because priming the state (``migrate.spark.prime``) requires a program with the user's query.
 
     Raises:
         PrimingFailed: the command could not be started, or failed.
@@ -183,8 +184,8 @@ def adopt(context: CutOverContext, facts: Facts) -> str:
     if location is None:
         return write(context, facts)
     before, target, new_id = context.record.model, _location_facts(facts), str(uuid.uuid4())
-    # Write the record before the location, because a location has no owner if no record contains
-    # its ID.
+    # Write the record before the location. Otherwise, a crash could leave a location with a query
+    # ID that no record contains.
     context.record.change(
         moved_with=context.file.deciding_values(),
         query_id=new_id,
@@ -202,7 +203,7 @@ def adopt(context: CutOverContext, facts: Facts) -> str:
 
 
 def record_written(context: CutOverContext, facts: Facts) -> str:
-    """Record that a killed run, or its command, wrote the complete target."""
+    """Record that a killed run, or the ``prime`` command of that run, wrote the complete target."""
     context.target_state = WRITTEN
     if context.spec.states and context.record.model.query_id is None:
         _record_primed(context, _location_facts(facts))
