@@ -29,9 +29,10 @@ _MAX_BYTES = 32 * 1024 * 1024
 # The cost of finding and opening a checkpoint, expressed as an equivalent number of bytes of
 # metadata.
 _OPEN_COST = 32 * 1024
-# The number of checkpoints to read ahead from an object store; botocore keeps ten connections.
+# The number of checkpoints to read ahead from an object store. It is lower than the number of
+# connections that botocore keeps (ten).
 _READ_AHEAD = 8
-# Larger metadata is not read ahead.
+# The maximum size of metadata that is read ahead, in bytes.
 _MAX_BYTES_AHEAD = 4 * 1024 * 1024
 
 
@@ -62,9 +63,9 @@ class Candidate:
         metadata_bytes: the size of the ``_metadata`` file; None if the file does not exist (yet).
         read_newest: True to read the newest complete checkpoint of the job directory, instead of
             ``pointer``.
-        chk_numbers: for a job's newest checkpoint, the numbers of all candidates of the job; for a
-            savepoint, only -1, because savepoints have no number; None for other checkpoints.
-            ``mark_newest`` sets these numbers.
+        chk_numbers: if this is the newest checkpoint of its job, the checkpoint numbers of all the
+            job's candidates; otherwise None. A savepoint has no number, so the set contains only
+            -1. ``mark_newest`` sets this attribute.
         failure: the reason that this directory could not be listed; None if the directory was
             listed.
     """
@@ -78,7 +79,7 @@ class Candidate:
 
     @property
     def job_id(self) -> str | None:
-        """Return the job ID if the job's directory has it as its name (Flink's default)."""
+        """Return the job ID if it is the name of the job's directory (Flink's default)."""
         return job_id_of(self.job_directory)
 
     @property
@@ -91,10 +92,11 @@ class Candidate:
 def mark_newest(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Return all candidates, with ``chk_numbers`` set for each job's newest complete candidate.
 
-    If a job has no complete checkpoint, its newest checkpoint is marked. Every savepoint is marked.
+    ``chk_numbers`` is also set for every savepoint, and for the newest candidate of a job without a
+    complete candidate.
     """
     candidates = list(candidates)
-    # For each job: whether each candidate is complete, its number, and its pointer.
+    # For each job, one tuple per candidate: whether it is complete, its number, and its pointer.
     jobs: dict[str, list[tuple[bool, int, str]]] = {}
     for candidate in candidates:
         number = candidate.number
@@ -164,7 +166,7 @@ def read_each(
 ) -> Iterator[tuple[Candidate, Extraction | Failure]]:
     """Read candidates in order.
 
-    Threads read candidates at URLs ahead of time, unless their metadata is large.
+    Threads read candidates at URLs ahead of time, unless the metadata is large.
     """
     read = partial(read_candidate, files=files, allow_external_files=allow_external_files)
     queue: deque[tuple[Candidate, Future[Extraction | Failure] | None]] = deque()

@@ -3,7 +3,8 @@
     spark.dataSource.register(FlinkCheckpointDataSource)
     spark.read.format("flink_checkpoint").option("view", "positions").load("s3://bucket/flink")
 
-When Spark plans a query, the driver finds the checkpoints, and the executors read them.
+The driver finds the checkpoints when Spark plans the query. The executors read the checkpoints when
+the query runs.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class FlinkCheckpointDataSource(DataSource):
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:
-    """Return the loaded paths from one path or, for several paths, from Spark's JSON."""
+    """Return the paths that the user passed to ``load``.
+
+    Spark passes a single path as it is, and several paths as a JSON list.
+    """
     paths: list[str] = json.loads(options.get("paths", "[]"))
     if (path := options.get("path")) is not None:
         paths.append(path)

@@ -1,8 +1,9 @@
 """Search directory trees for checkpoints, many directories at a time.
 
-The search lists each directory once. If a directory has the name of a ``chk-<n>`` or a savepoint,
-the search queries only the size of its ``_metadata``. It skips a job's ``shared`` and ``taskowned``
-directories, because they contain only state. It does not follow links under a root.
+The search lists each directory at most once. It does not list a directory that is named like a
+checkpoint (``chk-<n>``) or a savepoint, but queries only the size of the ``_metadata`` file in this
+directory. The search skips a job's ``shared`` and ``taskowned`` directories, because they contain
+only state. It does not follow links under a root.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ class _Visit(NamedTuple):
     """A directory to visit.
 
     Attributes:
-        is_checkpoint: True if the directory has the name of a ``chk-<n>`` or a savepoint, or if a
-            root is its ``_metadata`` file.
-        choices: the names of all ``chk-<n>`` in the directory, newest first, if the scan selects
-            only the newest complete ``chk-<n>`` in this directory; otherwise empty.
+        is_checkpoint: True if the directory is named like a checkpoint (``chk-<n>``) or a
+            savepoint, or if a root is the ``_metadata`` file in this directory.
+        choices: the names of all ``chk-<n>`` in the directory, newest first, from which the scan
+            selects the newest complete one. Empty if there is nothing to select.
     """
 
     path: str
@@ -70,7 +71,7 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
             parts of a path; each is a local path, or a URL that ``files`` can read.
         files: the file systems to search.
         latest_only: True to return only the newest complete ``chk-<n>`` in each job's directory, or
-            the newest one if none is complete. All savepoints are returned.
+            the newest one if none is complete. All savepoints are still returned.
 
     Raises:
         MissingExtra: the library for a root's kind of URL is not installed.
@@ -95,9 +96,10 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
                         visits[visit] = None
             if not visits:
                 break
-            # For local directories, threads take more time than they save. Each task in the pool
-            # costs time, so directories are visited in batches. Each thread gets several batches,
-            # because some batches take longer.
+            # Local directories are visited in this thread, because other threads would take more
+            # time than they save. Remote directories are visited in batches, because each task in
+            # the pool costs time. Each thread gets several batches, because some batches take
+            # longer.
             local = [visit for visit in visits if "://" not in visit.path]
             remote = [visit for visit in visits if "://" in visit.path]
             size = max(1, -(-len(remote) // (_THREADS * _BATCHES_PER_THREAD)))
@@ -122,7 +124,7 @@ class _Walk:
         self._latest_only = latest_only
 
     def begin(self, root: str) -> _Step:
-        """Return the first visits for a root, or a candidate with the reason that none exist."""
+        """Return the first visits for a root, or a candidate with the reason not to visit it."""
         shown = redact_url(root)
         if shown != root:
             return _failed(shown, ErrorKind.UNSUPPORTED, f"{shown}: {CREDENTIALS_REFUSED}")
@@ -222,7 +224,7 @@ def _failed(path: str, kind: ErrorKind, message: str, job_directory: str | None 
 
 def is_glob(path: str) -> bool:
     """Return whether a path or a URL has ``*``, ``?``, or ``[`` after its root."""
-    root = _BASE.match(path)  # may contain the brackets of an IPv6 address
+    root = _BASE.match(path)  # the root may contain the brackets of an IPv6 address
     return _MAGIC.search(path, root.end() if root is not None else 0) is not None
 
 

@@ -43,19 +43,20 @@ class ScannedJob:
     Attributes:
         pointer: the checkpoint's directory, which is the CHK argument of the other commands.
         job_id: the job ID, if it is the name of the job's directory.
-        checkpoint_id, checkpoint_kind, stop, written_at: facts about the checkpoint. They are None
-            if the checkpoint could not be read, except for a ``checkpoint_id`` in the path.
+        checkpoint_id, checkpoint_kind, stop, written_at: facts about the checkpoint. If the
+            checkpoint could not be read, they are None, but ``checkpoint_id`` is still set if the
+            path contains the ID.
         sources: the number of the job's Kafka sources.
         topics: the topics that the sources read, sorted.
         positions: the total number of topic-partitions in all sources.
         lag: the sum of the known lags; None without a broker, or if no lag is known. A lag is the
             log end offset minus the position; the number of records may be lower.
         lag_unknown: the number of positions without a lag; 0 without a broker.
-        unlisted: the number of partitions with records that exist on the broker but not in the
-            checkpoint. ``lag`` does not include these partitions. 0 without a broker.
+        unlisted: the number of partitions that have records on the broker but no position in the
+            checkpoint; 0 without a broker. ``lag`` does not include these partitions.
         obstacles: the codes of the obstacles to a move, sorted. The codes ``expired``,
             ``beyond-end``, ``topic-gone``, and ``partition-gone`` come from the broker. ``ran-on``
-            may come from a different run of the same job.
+            may come from a comparison with a different run of the same job.
         why_not: the obstacles in words.
         to_check: the codes of the items to check before the job moves, sorted.
         error_kind, error: the reason that the checkpoint could not be read.
@@ -91,7 +92,7 @@ class ScannedJob:
 
     @property
     def label(self) -> str:
-        """Return the job ID as the job's name, or else the name of its directory."""
+        """Return a short name for the job: the job ID or, if unknown, the directory's name."""
         return self.job_id or posixpath.basename(self.job_directory or self.pointer)
 
 
@@ -129,9 +130,10 @@ def add_ran_on(jobs: Iterable[ScannedJob]) -> list[ScannedJob]:
     """Return the jobs; those that kept running after their checkpoint get the ``ran-on`` obstacle.
 
     A job numbers its savepoints and its checkpoints in one sequence. If a different run of the same
-    job has a higher number, the job kept running after a savepoint or its newest checkpoint. If a
-    job with a fixed ID starts without its state, its numbers restart at 1. Therefore, if the times
-    contradict the numbers, the user must check which run is newer (``numbering-began-anew``).
+    job has a higher number, the job kept running after the savepoint or checkpoint with the lower
+    number. However, if a job with a fixed ID starts without its state, the numbers restart at 1.
+    Therefore, if the times contradict the numbers, the user must check which run is newer
+    (``numbering-began-anew``).
     """
     jobs = list(jobs)
     highest: dict[str, ScannedJob] = {}
@@ -206,8 +208,8 @@ class Totals:
     """The totals of an inventory.
 
     Attributes:
-        jobs, savepoints: the number of jobs, and the number of savepoints without a job. In the
-            descriptions below, a job may be a savepoint.
+        jobs, savepoints: the number of jobs, and the number of savepoints without a job. In all
+            other attributes, such a savepoint counts as a job.
         unlistable: the number of missing roots and of directories that could not be listed.
         obstacles: for each obstacle, the number of jobs that have it; most frequent first.
         errors: for each kind of error, the number of unreadable jobs and unlistable directories;
@@ -265,8 +267,8 @@ class JobPlan:
         file: the name of the plan's file; None without a plan.
         warnings: the warnings of the plan.
         reasons: the reasons that no plan exists.
-        failure: the error that ended the planning, which may be a bug in ``migrate``; None without
-            an error or for a DecodeError.
+        failure: the error that ended the planning, which may be a bug in ``migrate``. None if no
+            error occurred, or if the error was a ``DecodeError``.
     """
 
     group: str | None

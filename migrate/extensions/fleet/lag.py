@@ -14,7 +14,7 @@ from migrate.planning.partition import plan_position
 TOPIC_GONE = "topic-gone"
 UNREACHABLE = "unreachable"
 UNREACHABLE_WORDS = "with unknown lag, because the broker did not answer for the partition"
-# For each verdict, the obstacle's code, and the text that follows, for example, "3 positions".
+# For each verdict: the code of the obstacle, and the text after a count such as "3 positions".
 OBSTACLES = {
     Verdict.EXPIRED: ("expired", "below the log start offset; Kafka has deleted records"),
     Verdict.BEYOND_END: (
@@ -29,7 +29,10 @@ _POLICIES = Policies()
 
 
 class Lag(NamedTuple):
-    """The lag of one position. If the state contains the position's cluster, only ``topic`` is set.
+    """The lag of one position.
+
+    If the checkpoint stores the position's cluster, only ``topic`` is set, because the broker may
+    belong to a different cluster.
 
     Attributes:
         log_start, log_end: the bounds of the partition's log; None if the broker does not have the
@@ -53,12 +56,12 @@ class Lag(NamedTuple):
 
 
 def topics_to_ask(positions: Iterable[Position]) -> set[str]:
-    """Return the topics of positions without a named cluster, to be included in a broker query."""
+    """Return the topics for the broker query: the topics of positions without a named cluster."""
     return {position.topic for position in positions if position.cluster is None}
 
 
 def count_unlisted(positions: Sequence[Position], snapshot: ClusterSnapshot) -> int:
-    """Return the number of partitions of these topics that have records but no position.
+    """Count the partitions of the positions' topics that contain records but have no position.
 
     A topic can get new partitions after the checkpoint. The lags of the positions do not include
     these partitions.
@@ -75,7 +78,8 @@ def count_unlisted(positions: Sequence[Position], snapshot: ClusterSnapshot) -> 
 def lag_of(position: Position, snapshot: ClusterSnapshot) -> Lag:
     """Return the lag of a position, computed as in a plan.
 
-    If the state contains the position's cluster, the broker may belong to a different cluster.
+    If the checkpoint stores the position's cluster, the lag is unknown, because the broker may
+    belong to a different cluster.
     """
     if position.cluster is not None:
         return Lag(position.topic)

@@ -58,7 +58,7 @@ def _moves_and_why(job: ScannedJob, inventory: Inventory) -> tuple[str, str]:
 
     MOVES has the first value whose condition applies: ``unreadable`` if the checkpoint could not be
     read; ``no`` if there is an obstacle, or if no plan could be made; ``check`` if the user must
-    check something first; and ``yes``.
+    check something first; or else ``yes``.
     """
     if not job.readable:
         return "unreadable", job.error_kind or ""

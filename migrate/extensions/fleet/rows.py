@@ -1,4 +1,4 @@
-"""Create a checkpoint's rows in each view, and list the obstacles to an unchanged move.
+"""Create a checkpoint's rows in each view, and list the obstacles to a move.
 
 This module does not query a broker.
 """
@@ -32,11 +32,11 @@ class Selection:
     """The sources whose rows are returned.
 
     Attributes:
-        topics: the topics whose sources are selected, with only their positions in these topics; if
-            empty, all sources are selected.
+        topics: the selected topics. A source is selected if it reads at least one of these topics,
+            and its positions in other topics are omitted. If empty, all topics are selected.
         uid: the uid of the selected sources; None for all sources.
-        uid_operator_id: the operator ID that Flink derives from ``uid``, which identifies sources
-            in metadata without uids (up to version 4).
+        uid_operator_id: the operator ID that Flink derives from ``uid``. It identifies sources in
+            metadata without uids (up to version 4).
     """
 
     topics: frozenset[str] = frozenset()
@@ -59,7 +59,7 @@ _EVERYTHING = Selection()
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A reason that a checkpoint cannot be moved unchanged.
+    """A reason that a checkpoint cannot be moved with the default options.
 
     ``code`` is the code of a finding, or one of ``fleet.OBSTACLE_CODES``.
     """
@@ -154,12 +154,12 @@ def _failed_row(view: CheckpointView, candidate: Candidate, failure: Failure) ->
 
 
 def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
-    """Return the reasons that a checkpoint with all of its Kafka sources cannot be moved unchanged.
+    """Return the reasons that a checkpoint cannot be moved with the default options.
 
-    Each decision that the user must make is an obstacle. These decisions are whether to accept loss
-    or duplication, which consumer group Flink uses, and which cluster or source to choose. A
-    partition that is still at ``earliest`` is not an obstacle, because the broker provides the log
-    start offset.
+    A move with the default options includes all Kafka sources. Each decision that the user must
+    make is an obstacle. These decisions are whether to accept loss or duplication, which consumer
+    group Flink uses, and which cluster or source to choose. A partition that is still at
+    ``earliest`` is not an obstacle, because the broker provides the log start offset.
     """
     checked = findings_to_check(extraction)
     reasons = [
@@ -188,9 +188,10 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
 
 
 def findings_to_check(extraction: Extraction) -> list[Finding]:
-    """Return findings on pending transactions if the job ended with the checkpoint; else empty.
+    """Return the findings on pending transactions if the job ended with this checkpoint.
 
-    These findings are not obstacles, but the user must check them before the job moves.
+    These findings are not obstacles, but the user must check them before the job moves. If the job
+    did not end with this checkpoint, return an empty list.
     """
     if not job_ended_with(extraction.checkpoint):
         return []

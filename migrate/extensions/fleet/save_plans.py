@@ -52,8 +52,8 @@ def check_can_save(directory: Path, group: str | None, *, broker: bool) -> None:
 
     Raises:
         Refused: the directory is not empty.
-        UsageError: the directory cannot be listed; groups are set, but no broker is set; or all
-            jobs would have the same group.
+        UsageError: the directory cannot be listed; ``group`` is set without a broker; or all jobs
+            would have the same group.
     """
     if group is not None:
         if not broker:
@@ -93,7 +93,7 @@ def save_plans(
     In these cases, no plan is saved, and the result contains the reasons:
 
     - The job has an obstacle.
-    - Another job would use the same group, even if that job currently cannot be moved.
+    - A different job would use the same group. Jobs that currently cannot be moved also count.
     - The planning fails, for example because the broker does not answer.
     - The plan has refusals, or it requires a decision by a person.
 
@@ -178,7 +178,7 @@ def _undecided(plan: Plan) -> Iterator[str]:
 
 
 def file_name(job: ScannedJob) -> str:
-    """Return the file name of a job's plan: job, checkpoint, and a digest that makes it unique.
+    """Return a unique file name for a job's plan, from the job, the checkpoint, and a digest.
 
     The job's label may be the name of a directory. Unsafe characters are replaced, so that the file
     cannot be outside the directory for the plans.
@@ -190,7 +190,7 @@ def file_name(job: ScannedJob) -> str:
 
 
 def _index(jobs: Iterable[ScannedJob], plans: dict[str, JobPlan]) -> str:
-    """Return CSV with a row for each job: its plan file, or the reason that there is none."""
+    """Return CSV with a row for each job: the file of its plan, or the reasons for no plan."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(INDEX_COLUMNS)

@@ -43,7 +43,7 @@ def scan(
     progress: Progress | None = None,
     **arguments: Unpack[KafkaArguments],
 ) -> Inventory:
-    """Read every checkpoint under the roots, in processes on this machine or on Spark.
+    """Read every checkpoint under the roots, either on Spark or in processes on this machine.
 
     Spark is used if a master is set, if ``spark-submit`` has started this process, or if a session
     is already active. If this call starts a session, it stops the session at the end. If a job's
@@ -126,7 +126,7 @@ def scan(
 
 
 def _reported(stage: Stage, progress: Progress | None) -> Progress:
-    """Return a function that reports progress to the stage and, if set, to ``progress``."""
+    """Return a function that reports progress to ``stage`` and, if not None, to ``progress``."""
 
     def report(done: str, count: int, total: int) -> None:
         stage.seen(f"{done} {count} of {total}")

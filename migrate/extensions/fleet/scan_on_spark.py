@@ -1,10 +1,10 @@
 """Run a scan on Spark; the executors call functions in ``migrate.extensions.fleet.scan_run``.
 
 Spark reads the checkpoints into a DataFrame of pickled checkpoints, and persists the DataFrame, so
-that each checkpoint is read only once. The last row of each chunk is not a checkpoint, but the
-chunk's answer. If a broker is queried, the answer contains the chunk's topics, and otherwise the
-chunk's summary. Computing the answers later would require more Python tasks, which are slow to
-start.
+that each checkpoint is read only once. Each row of a chunk contains a checkpoint, except that the
+last row contains the chunk's answer. If a broker is queried, the answer is the set of the chunk's
+topics. Otherwise, the answer is the chunk's summary. Computing the answers later would require more
+Python tasks, which are slow to start.
 """
 
 from __future__ import annotations
@@ -157,8 +157,9 @@ def _answers(frame: DataFrame) -> Iterator[Any]:
 def _read(
     request: ScanRequest, driver_notation: Notation, chunk: list[Candidate]
 ) -> Iterator[pa.RecordBatch]:
-    """Read a chunk, and answer with its topics if a broker is queried, or else with its summary.
+    """Yield the pickled checkpoints of a chunk, and then the chunk's answer.
 
+    If a broker is queried, the answer is the chunk's topics. Otherwise, it is the chunk's summary.
     Messages show options in the same notation as the driver's messages.
     """
     topics: set[str] = set()

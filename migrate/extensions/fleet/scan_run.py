@@ -4,10 +4,10 @@
 ``migrate.extensions.fleet.scan_on_spark`` runs it on Spark. Both read checkpoints with
 ``read_chunk``.
 
-On this machine, if no broker is queried, the rows of each checkpoint are written as soon as the
-checkpoint is read. Otherwise, temporary files store the checkpoints until the broker has been
-queried about all topics. In memory, each process keeps only its current checkpoint, one row for
-each job, and the rows of one batch.
+On this machine, the rows of each checkpoint are written as soon as the checkpoint is read. If a
+broker is queried, however, temporary files store the checkpoints until the broker has been queried
+about all topics. In memory, each process keeps only its current checkpoint, one row for each job,
+and the rows of one batch.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class ScannedCheckpoint(NamedTuple):
     Attributes:
         newest: True for the newest checkpoint of its job, and for a savepoint.
         is_counted: True if the checkpoint counts in the scan totals and has rows in the tables.
-            False for a checkpoint that was read in place of a deleted one and is also a candidate,
-            because the scan already counts this candidate.
+            False for a checkpoint that was read instead of a deleted candidate, if this checkpoint
+            is a candidate itself. The scan then counts it as a candidate.
         rows: the rows of each view in the request.
         positions: the positions, in the order of their rows; empty if no broker is queried or if
             the checkpoint could not be read.
@@ -166,7 +166,7 @@ def _scanned(
 
 @dataclass(slots=True)
 class ScanSummary:
-    """The jobs of some checkpoints, and the numbers of these checkpoints and of unreadable ones."""
+    """The jobs in some checkpoints, and the number of all and of unreadable checkpoints."""
 
     jobs: list[ScannedJob] = field(default_factory=list)
     checkpoints: int = 0
@@ -263,8 +263,8 @@ def _summarise_chunk(
 ) -> ScanSummary:
     """Return the summary of a chunk, and write its rows to one file per table.
 
-    The checkpoints come from the files that ``_save_chunk`` wrote; if ``folder`` is None, they are
-    read from the candidates now.
+    If ``folder`` is None, the candidates are read now. Otherwise, the checkpoints come from the
+    files that ``_save_chunk`` wrote.
     """
     summary = ScanSummary()
     output = request.output

@@ -2,8 +2,8 @@
 
 The values, and most of the names, are the same as in ``migrate inspect --format json``. Every view
 starts with the columns that identify the checkpoint (``IDENTITY``), and ends with ``ERROR``. A
-checkpoint that could not be read has one row in each view. The row contains its error, and the
-facts from its path and size.
+checkpoint that could not be read has one row in each view. The row contains the error, and the
+facts from the checkpoint's path and size.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CheckpointView(str, Enum):
     FINDINGS = "findings"
 
 
-# Milliseconds since the epoch; the Arrow values are in microseconds.
+# The values are milliseconds since the epoch. Arrow stores them in microseconds.
 TIMESTAMP = Leaf("TIMESTAMP", lambda milliseconds: milliseconds * 1000)
 
 
@@ -54,7 +54,11 @@ class ViewColumn(Column):
 def _column(
     type: ColumnType, name: str, comment: str, value: str | Callable[[Any], Any] = ""
 ) -> ViewColumn:
-    """Return a column; ``value`` is a function or an attribute's path, by default ``name``."""
+    """Return a column.
+
+    ``value`` is a function, or the path of an attribute. The default is the attribute that has the
+    same name as the column.
+    """
     return ViewColumn(name, type, comment, value if callable(value) else attrgetter(value or name))
 
 
@@ -66,13 +70,16 @@ _boolean = partial(_column, BOOLEAN)
 
 
 def _size(name: str, comment: str, sum_sizes: Callable[[Any], int] | None = None) -> ViewColumn:
-    """Return a column for a sum of sizes, capped at ``_LONG_MAX`` because any size is possible."""
+    """Return a column for a sum of sizes.
+
+    The sum is capped at ``_LONG_MAX``, because metadata can contain sizes with a larger sum.
+    """
     size = sum_sizes or attrgetter(name)
     return _long(name, comment, lambda item: min(size(item), _LONG_MAX))
 
 
 def _valid_instant(milliseconds: int | None) -> int | None:
-    """Return a time, or None if it is missing or not in the years 1970 to 9999."""
+    """Return a time, or None if the time is missing or not in the years 1970 to 9999."""
     if milliseconds is None or not 0 <= milliseconds <= _LAST_INSTANT:
         return None
     return milliseconds

@@ -146,7 +146,7 @@ def _call_with_notation(
 
 
 class _Worker:
-    """A worker process that starts for its first item, and restarts for an item if it has ended."""
+    """A worker process. It starts for the first item, and restarts for an item after it ended."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -211,12 +211,13 @@ def _worker_command() -> list[str]:
 
 
 def serve() -> None:
-    """Read items from stdin and write results to stdout until stdin ends, in a worker process."""
+    """In a worker process, read items from stdin and write results to stdout until stdin ends."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # keep a library's output out of the answers
     logging.getLogger().addHandler(logging.NullHandler())
     function: Callable[[Any], Any] | None = None
-    gc.disable()  # until the function's module is imported, as in migrate.cli
+    # As in ``migrate.cli``, no garbage is collected until the function's module is imported.
+    gc.disable()
     with suppress(EOFError, BrokenPipeError):
         while True:
             pickled, item = pickle.load(sys.stdin.buffer)
@@ -228,7 +229,7 @@ def serve() -> None:
             assert function is not None
             answers.write(_answer(function, item))
             answers.flush()
-    os._exit(0)  # exits without flushing ``answers``, which fails if the pipe is broken
+    os._exit(0)  # does not flush ``answers``, because the flush fails if the pipe is broken
 
 
 def _answer(function: Callable[[Any], Any], item: Any) -> bytes:

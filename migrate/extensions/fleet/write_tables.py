@@ -124,7 +124,7 @@ def _upload(files: Files, folder: Path, table: str) -> None:
 
 @contextmanager
 def _folder_in(target: Path) -> Iterator[str]:
-    """Yield a temporary folder in the target directory, from which tables can be renamed."""
+    """Yield a temporary folder in the target directory, so that a rename can publish a table."""
     created = not target.exists()
     folder = target / f".migrate-{token_hex(8)}.tmp"
     try:
@@ -165,7 +165,7 @@ def _encodable(value: Any) -> Any:
 def table_file(
     directory: Path, number: int, columns: Sequence[ViewColumn], format: TableFormat
 ) -> Iterator[Callable[[Iterable[Row]], None]]:
-    """Create or replace file ``number`` of a table; yield a function that adds rows to it."""
+    """Create or replace a table's file with this ``number``; yield a function that adds rows."""
     path = directory / f"part-{number:05}.{format.value}"
     match format:
         case TableFormat.PARQUET:
@@ -186,7 +186,7 @@ def table_file(
 
                 yield add
                 write()
-        case TableFormat.CSV:  # as in a scan on Spark, with a header, and empty cells for null
+        case TableFormat.CSV:  # the same as on Spark: a header, and empty cells for null
             types = [column.type for column in columns]
             with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
                 csv_writer = csv.writer(file, lineterminator="\n")
@@ -205,7 +205,7 @@ def _cell(type_: ColumnType, value: Any) -> Any:
 
 
 def _format_time(milliseconds: int) -> str:
-    """Return a time in the local time zone, with its offset."""
+    """Return a time in the local time zone, with the UTC offset."""
     time = EPOCH + timedelta(milliseconds=milliseconds)
     with suppress(OverflowError):  # in the last hours of the year 9999, keep UTC
         time = time.astimezone()
