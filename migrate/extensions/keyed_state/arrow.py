@@ -27,7 +27,7 @@ _BYTES = 16 * 1024 * 1024
 class DoesNotFit(InputError):
     """A value that does not fit into its column.
 
-    Examples are a timestamp beyond 64 bits of microseconds and a null as a map key.
+    Examples are a timestamp whose microseconds need more than 64 bits, and a null as a map key.
     """
 
 
@@ -38,11 +38,11 @@ def check_arrow() -> None:
 
 
 def record_batches(state: KeyedState, *, truncate_keys: bool = False) -> Iterator[pa.RecordBatch]:
-    """Yield all entries of a state; if it has no entries, yield one batch without rows.
+    """Yield all entries of a state; if the state has no entries, yield one batch without rows.
 
     Args:
         state: the state.
-        truncate_keys: True to truncate nanoseconds in a key.
+        truncate_keys: True to truncate nanoseconds in keys, namespaces, and map keys.
 
     Raises:
         DecodeError: as in ``KeyedState.entries``.
@@ -76,7 +76,8 @@ def part_batches(
         part: the part of the state that one subtask wrote.
         key_groups: the numbers of the key groups.
         selected: the columns of the batches; None for all columns of the state.
-        constants: the value in every row of each column that entries do not have, such as ``uid``.
+        constants: the values of the columns that are not part of an entry, such as ``uid``, by the
+            column's name. Every row contains the same value.
 
     Raises:
         DecodeError, DoesNotFit: as in ``record_batches``.
@@ -93,14 +94,14 @@ def part_batches(
 def _fast_reader(
     state: KeyedState, part: Part, selected: Sequence[Column], constants: Mapping[str, object]
 ) -> FastReader | None:
-    """Return the compiled reader; None if it is not installed or cannot read a type or a column."""
+    """Return the compiled reader; None if it cannot read a type or column, or without numba."""
     exact, truncated = columns(state), columns(state, truncate_keys=True)
     if find_spec("numba") is None or any(
         column.name not in constants and column not in exact and column not in truncated
         for column in selected
     ):
         return None
-    # A value that does not exactly fit the type of one of these columns is refused, not changed.
+    # In these columns, a timestamp with nanoseconds is refused. In other columns, it is truncated.
     exact_names = {column.name for column in selected if column not in truncated}
     from migrate.extensions.keyed_state.kernel.program import CannotCompile
     from migrate.extensions.keyed_state.kernel.read import FastReader
@@ -122,9 +123,9 @@ def plain_batches(
     constants: Mapping[str, object] = _NO_CONSTANTS,
     skip: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of ``part_batches`` without the compiled reader, from entry ``skip`` on."""
+    """Yield entries like ``part_batches``, but in pure Python; omit the first ``skip`` entries."""
     entries: list[Entry] = []
-    rows = 1  # the size of each batch shows how many rows fit into the next one
+    rows = 1  # the number of rows in the next batch, estimated from the size of the last batch
     for batch_of_entries in part.batches(key_groups):
         entries += batch_of_entries[skip:]
         skip = max(0, skip - len(batch_of_entries))

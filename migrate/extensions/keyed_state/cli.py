@@ -58,7 +58,7 @@ def state(
     ),
     reading: ReadArguments,
 ) -> None:
-    """List the keyed states of a checkpoint, or show the entries of one."""
+    """List the keyed states of a checkpoint, or show the entries of one state."""
     if output is not None:
         if state is None or format is not None or limit is not None:
             raise UsageError(
@@ -91,7 +91,7 @@ def state(
 
 
 def _summary(chk: str, states: Sequence[KeyedState]) -> str:
-    """Return the number of states and, if any state can be read, the command that prints it."""
+    """Return the number of states, and a command that prints the first readable state, if any."""
     operators = len({state.operator_id for state in states})
     unread = sum(not state.readable for state in states)
     summary = f"{counted(len(states), 'state')} of {counted(operators, 'operator')}" + (
@@ -140,7 +140,7 @@ def _print_entries(state: KeyedState, format: TextFormat, limit: int | None) -> 
             )
         return
     print_as = entries_json if format is TextFormat.JSON else entries_csv
-    if sys.stdout.isatty():  # the entries show the progress
+    if sys.stdout.isatty():  # the printed entries already show the progress
         emit_pieces(_buffered(print_as(state, islice(entries, limit))))
         return
     with timed(f"printing the entries of {state.name}") as stage:
@@ -148,7 +148,7 @@ def _print_entries(state: KeyedState, format: TextFormat, limit: int | None) -> 
 
 
 def _reported(entries: Iterable[Entry], stage: Stage) -> Iterator[Entry]:
-    """Yield the entries, and periodically report their number to a stage."""
+    """Yield the entries, and periodically report the number of yielded entries to ``stage``."""
     number = 0
     for number, entry in enumerate(entries, start=1):
         if number % _ENTRIES_BETWEEN_REPORTS == 0:
@@ -158,7 +158,7 @@ def _reported(entries: Iterable[Entry], stage: Stage) -> Iterator[Entry]:
 
 
 def _buffered(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the pieces, but only once ``_BUFFER_SIZE`` characters or all pieces have been read."""
+    """Yield the pieces; before the first piece, read ``_BUFFER_SIZE`` characters or all pieces."""
     buffered: list[str] = []
     size = 0
     remaining = iter(pieces)

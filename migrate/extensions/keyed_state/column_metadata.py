@@ -10,7 +10,7 @@ EXTERNAL, MAY_EXPIRE = "flink.externalFiles", "flink.mayExpire"
 
 
 def metadata_of(table: Table) -> dict[str, str | bool]:
-    """Return the metadata for a table's columns; empty unless the table has a single state."""
+    """Return the metadata for a table's columns; empty for a list of states or for timers."""
     if table.state is None:
         return {}
     return {

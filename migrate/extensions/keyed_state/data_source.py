@@ -4,7 +4,8 @@
     spark.read.format("flink_state").option("operator", S).option("state", NAME).load(CHK)
 
 When Spark plans a query, the driver reads a checkpoint's metadata and the headers of its state
-files. The executors then read ranges of key groups. An entry is always read completely.
+files. The executors then read ranges of key groups. Even if the query selects only some columns,
+the executors read complete entries.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from migrate.spark.data_sources import ChunkReader, check_schema
 
 
 class FlinkStateDataSource(DataSource):
-    """A keyed state in the loaded checkpoint, a list of its states, or its timers.
+    """One keyed state of the loaded checkpoint, the list of all keyed states, or the timers.
 
     Options (``keyed_state.views``): ``operator``, ``state``, ``view`` (``entries``, ``states``,
-    ``timers``), ``key``, ``allowExternalFiles``.
+    ``timers``), ``key``, ``allowExternalFiles``, ``truncateKeys``.
     """
 
     @classmethod
@@ -41,7 +42,8 @@ class FlinkStateDataSource(DataSource):
 
     @cached_property
     def _table(self) -> Table:
-        # Spark pickles this object with the opened table, so other processes do not reopen it.
+        # Spark pickles this object together with the opened table, so other processes do not open
+        # the checkpoint again.
         return _open(self.options)
 
 

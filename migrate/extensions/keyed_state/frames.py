@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 def read_keyed_state(spark: SparkSession, chk: str, **options: str | bool) -> DataFrame:
-    """Return a keyed state in a checkpoint, a list of its states, or its timers.
+    """Return one keyed state of a checkpoint, the list of all keyed states, or the timers.
 
     This call opens the checkpoint; the executors read the state when the DataFrame is used.
 
     Args:
         spark: the session.
         chk: the checkpoint, as in ``migrate.inspect``.
-        options: the options of the data source (``keyed_state.views``): ``operator=…, state=…``.
+        options: the options of the data source (``keyed_state.views``), such as ``operator=…``.
 
     Raises:
-        DecodeError: the checkpoint, or the state, cannot be read.
+        DecodeError: the checkpoint or the state cannot be read.
         UsageError: an option is not valid, the operator or the state does not exist, or an extra is
             not installed.
         Refused: several operators have a state with this name.
@@ -36,6 +36,6 @@ def read_keyed_state(spark: SparkSession, chk: str, **options: str | bool) -> Da
 
 
 def state_schema(table: Table) -> StructType:
-    """Return a table's schema; for a single state, the columns' metadata contains the savepoint."""
+    """Return a table's schema; for a single state, the columns have the state's metadata."""
     metadata = metadata_of(table)
     return StructType([spark_field(column, metadata) for column in table.columns])

@@ -4,7 +4,8 @@ Values have these formats:
 
 - a struct: an object with the struct's fields;
 - a map: an object if all keys are JSON strings, else a list of {"key", "value"};
-- a decimal or a BigInteger: a string, without an exponent unless the number would be very long;
+- a decimal or a BigInteger: a string. It contains an exponent only if the number would otherwise be
+  very long;
 - bytes: hex digits;
 - a date or time: the string that ``toString`` of its java.time class returns. A java.util.Date or
   java.sql.Timestamp has the format of an Instant; for java.sql.Date and java.sql.Time, see
@@ -24,8 +25,8 @@ from decoder.keyed_state.types import Kind, Scalar
 
 # The namespace types of states without a namespace: VoidNamespace and the global window.
 NO_NAMESPACE = (Scalar(Kind.VOID_NAMESPACE), Scalar(Kind.GLOBAL_WINDOW))
-# The largest exponent that is written as zeros. Without this limit, a decimal with a 32-bit scale
-# could become gigabytes of zeros.
+# A decimal with an exponent up to this limit is written without an exponent, as in 1000 for 1E+3.
+# Without this limit, a decimal with a 32-bit scale could become gigabytes of zeros.
 _MAX_ZEROS = 10_000
 
 
@@ -43,7 +44,7 @@ def entry_json(state: KeyedState, entry: Entry) -> dict[str, Any]:
 
 
 def value_json(value: Any) -> Any:
-    """Return the JSON format of a value from the decoder."""
+    """Return a value from the decoder in its JSON format."""
     match value:
         case None | bool() | int() | str():
             return value

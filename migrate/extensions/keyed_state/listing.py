@@ -18,9 +18,9 @@ from migrate.model.column_types import ColumnType
 class StateRow(NamedTuple):
     """A row in the list; its field names are part of the command contract.
 
-    ``name`` is the operator's name. A type is None if the state does not have that part, or if the
-    part cannot be read. ``reason`` explains why a state is unreadable, or why some values in a
-    readable state might be unreadable.
+    ``name`` is the operator's name. ``namespace_type`` is None if the state has no namespace. A
+    type is also None if the values of this type cannot be read. ``reason`` explains why a state is
+    unreadable, or why some values in a readable state might be unreadable.
     """
 
     operator_id: str
@@ -54,7 +54,7 @@ def state_row(state: KeyedState) -> StateRow:
 
 
 def ddl(type_: ColumnType | None) -> str | None:
-    """Return the DDL of a type; None for None."""
+    """Return the Spark DDL of a column type; None if the type is None."""
     return type_.ddl if type_ is not None else None
 
 

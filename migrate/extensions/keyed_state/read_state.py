@@ -33,7 +33,7 @@ def keyed_states(
     Args:
         chk: as in ``inspect``.
         allow_external_files: as in ``inspect``.
-        operator: an operator's ID, name, or uid; by default, the states of all operators.
+        operator: an operator's ID, name, or uid; by default, all operators.
 
     Raises:
         DecodeError: the checkpoint cannot be read. If only an operator's state cannot be read, the

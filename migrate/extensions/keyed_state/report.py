@@ -1,4 +1,4 @@
-"""Keyed states and their entries as JSON (the format is in ``schemas``), CSV, and tables."""
+"""Write keyed states and their entries as JSON (``schemas`` has the format), CSV, or tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def entries_json(state: KeyedState, entries: Iterable[Entry]) -> Iterator[str]:
 def entries_csv(state: KeyedState, entries: Iterable[Entry]) -> Iterator[str]:
     """Yield a header, and a row for each entry, in pieces of text.
 
-    A cell is a string, or any other value as JSON. A null becomes an empty cell.
+    A string is written unchanged, a null as an empty cell, and any other value as JSON.
     """
     names = _names(state)
     rows = (map(_cell, map(entry_json(state, entry).get, names)) for entry in entries)

@@ -20,7 +20,7 @@ Ddl = Annotated[
 
 
 class StateReport(TypedDict):
-    """A keyed state. A type is null if the state lacks it, or if its values cannot be read."""
+    """A keyed state. A type is null if the state has none, or if its values cannot be read."""
 
     operator_id: OperatorId
     uid: str | None

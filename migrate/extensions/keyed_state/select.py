@@ -13,7 +13,8 @@ from migrate.model.errors import NoSuchName, Refused
 from migrate.model.operator_id import operator_id_of
 from migrate.model.option_names import option
 
-# A keyed state, or an error; both have the operator's ID, name, and uid.
+# A keyed state, or the error of an operator whose states cannot be read. Both types contain the
+# operator's ID, name, and uid.
 _StateOrError = KeyedState | Unread
 
 
@@ -49,7 +50,8 @@ def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedSt
     Raises:
         NoSuchName: no state has this name, or the operator does not exist.
         Refused: several operators have a state with this name.
-        DecodeError: no known state has this name, but some operator's states could not be read.
+        DecodeError: no readable state has this name, but the states of some operator could not be
+            read, so one of these states may have the name.
     """
     candidates = states_of_operator(keyed, operator)
     chosen = [state for state in candidates.states if state.name == name]
@@ -85,12 +87,13 @@ def _ids_of(states: Iterable[_StateOrError], name: str) -> set[str]:
     }
     if ids:
         return ids
-    # Do not hash ``name`` as a uid earlier, because Spark executors may lack the required library.
+    # Compute the operator ID from the uid only if no name or uid matches, because Spark executors
+    # may lack the library for the hash.
     return {operator_id_of(name)} & {state.operator_id for state in states}
 
 
 def _operators(states: Iterable[_StateOrError]) -> str:
-    """Return the operators that have these states, each once, with its uid and name."""
+    """Return the ID, uid, and name of each operator with these states, without duplicates."""
     described = (
         state.operator_id
         + "".join(f" {name!r}" for name in (state.uid, state.operator_name) if name)

@@ -1,4 +1,4 @@
-"""The columns of a keyed state, with the decoder's types mapped to column types.
+"""The columns of a keyed state, and the mapping from the decoder's types to column types.
 
 The columns are ``key_group, key, namespace, map_key, value, last_access``. A state may lack some of
 these columns.
@@ -9,7 +9,7 @@ Values that cannot be represented exactly by any Spark column type become string
 - an Avro decimal that does not fit into Spark's DECIMAL;
 - a time of day, in the java.time format;
 - as JSON, values whose type can differ from one value to the next (an Avro union of several types,
-  a Kryo collection, a field that subclasses have with different types);
+  a Kryo collection, or a field whose type differs between subclasses);
 - as JSON, an Avro record inside a record of the same name.
 
 Timestamps are truncated to microseconds. In a key, a namespace, or a map key, nanoseconds are an
@@ -48,7 +48,7 @@ from migrate.model.column_types import (
 )
 from migrate.model.option_names import option
 
-# The columns in which two values must not become equal.
+# The columns in which two different values must not become equal.
 KEY_COLUMNS = ("key", "namespace", "map_key")
 _MAX_DIGITS = 38  # the limit of DECIMAL in Spark and of decimal128 in Arrow
 _MICROS = 1_000_000
@@ -83,7 +83,7 @@ def columns(state: KeyedState, *, truncate_keys: bool = False) -> tuple[Column, 
 
 
 def namespace_type(state: KeyedState) -> ColumnType | None:
-    """Return the namespace type; None without a namespace, or if the namespace cannot be read."""
+    """Return the namespace's column type; None if there is no namespace or it cannot be read."""
     return None if state.namespace in NO_NAMESPACE else column_type(state.namespace)
 
 
@@ -140,7 +140,7 @@ _EXACT = {
 _TEXT = Leaf("STRING", value_json)
 JSON = Leaf("STRING", _as_json)
 
-# The kinds of values and the Avro logical types that become each column type.
+# For each column type, the decoder's kinds of values and the Avro logical types that it represents.
 _KINDS_OF_COLUMN: dict[ColumnType, Sequence[Kind | SqlKind | AvroKind | str]] = {
     BOOLEAN: (Kind.BOOLEAN, SqlKind.BOOLEAN, AvroKind.BOOLEAN),
     _TINYINT: (Kind.BYTE, SqlKind.TINYINT),
@@ -172,7 +172,7 @@ _KINDS_OF_COLUMN: dict[ColumnType, Sequence[Kind | SqlKind | AvroKind | str]] = 
     StructOf((("id", BIGINT),)): (Kind.COUNT_WINDOW,),
 }
 _COLUMN_OF_KIND = {kind: type_ for type_, kinds in _KINDS_OF_COLUMN.items() for kind in kinds}
-# The Kryo-serialized classes that become each column type; values of other classes become JSON.
+# For each column type, the Kryo-serialized classes that it represents; other classes become JSON.
 _CLASSES_OF_COLUMN: dict[ColumnType, Sequence[str]] = {
     BOOLEAN: ["java.lang.Boolean"],
     _TINYINT: ["java.lang.Byte"],
@@ -299,7 +299,7 @@ def _avro(type_: avro_types.AvroType, named: dict[str, ColumnType]) -> ColumnTyp
         case avro_types.AvroEnum(name):
             named[name] = STRING
         case avro_types.AvroRecord(name, fields):
-            named[name] = JSON  # for references to the record inside itself
+            named[name] = JSON  # the type of a reference from inside the record to the record
             named[name] = StructOf(tuple((field, _avro(part, named)) for field, part in fields))
         case avro_types.AvroReference(name):
             pass

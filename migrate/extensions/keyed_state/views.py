@@ -1,6 +1,7 @@
 """Keyed state as flat tables that many processes can read, for the Spark data source.
 
-``open_table`` reads the checkpoint's metadata once; other processes then read only chunks.
+``open_table`` reads the checkpoint's metadata once, in one process. Other processes then read only
+chunks of the table.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class StateView(str, Enum):
 class StateOptions:
     """The options of the data source; only the ``entries`` view allows ``state`` and ``key``.
 
-    With ``truncate_keys``, nanoseconds in keys are truncated. Otherwise, they are an error.
+    With ``truncate_keys``, nanoseconds in keys are truncated. Otherwise, nanoseconds in keys are an
+    error.
     """
 
     view: StateView = StateView.ENTRIES
@@ -140,8 +142,8 @@ class Table:
                 bytes_left = _CHUNK_BYTES
             packed[-1].append(slice_)
             bytes_left -= slice_.size
-        # Return at least one chunk. If a data source returns no partitions, Spark adds one. The
-        # argument that Spark passes to the reader for this partition depends on the Spark version.
+        # Return at least one chunk, because Spark adds a partition if a data source returns none.
+        # The reader would then get an argument that depends on the Spark version.
         return [replace(self, slices=tuple(slices), state=None) for slices in packed or [[]]]
 
 
@@ -149,7 +151,7 @@ def open_table(chk: str, options: StateOptions) -> Table:
     """Return the table that the options select.
 
     Raises:
-        DecodeError: the checkpoint, or a state that the table requires, cannot be read.
+        DecodeError: the checkpoint or a state of the table cannot be read.
         UsageError: no operator or state has the name in the options, ``key`` does not match the
             type of the state's keys, or an extra is missing.
         Refused: several operators have a state with this name.
@@ -200,7 +202,7 @@ def _key(state: KeyedState, text: str) -> Key:
 
 
 def _slices(state: KeyedState, key: Key | None = None) -> Iterator[Slice]:
-    """Yield slices of all key groups, or only of the key group of ``key`` if computable."""
+    """Yield slices of all key groups, or only the key group of ``key`` if it can be computed."""
     state_only = replace(state, parts=())
     compute_key_group = key_group_of(state.key, state.max_parallelism)
     only = None

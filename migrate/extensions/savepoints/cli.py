@@ -42,8 +42,8 @@ def to_flink(
     stdout contains the path of the new savepoint, for flink run -s. migrate copies the files of
     SAVEPOINT and does not change them, so you can delete either savepoint.
 
-    Positions that would lose or duplicate records, or that do not match the job's state, are
-    refused (exit 4, nothing written).
+    migrate refuses positions that would lose or duplicate records, and positions that do not match
+    the job's state. After a refusal (exit 4), nothing is written.
     """
     arguments = with_move_environment(arguments)
     written = to_flink_module.to_flink(

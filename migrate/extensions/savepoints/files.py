@@ -1,9 +1,9 @@
 """Copy the files to which a savepoint's handles refer, for a new savepoint.
 
 Flink deletes the files that a checkpoint owns, so two savepoints must not share a file. Each file
-is copied to the directory of ``_metadata``, and its handle gets a name relative to that directory.
-If a file's handle has a relative name, the file keeps this name. A segment of a merged file becomes
-a separate file.
+is copied to the directory of the new ``_metadata``, and its handle gets a name relative to this
+directory. If the old handle already has a relative name, the file keeps this name. A segment of a
+merged file becomes a separate file.
 
 Source: RelativeFileStateHandle, MetadataV2V3SerializerBase.deserializeStreamStateHandle @ Flink
 1.15.4 to 2.2.0.
@@ -28,15 +28,15 @@ from migrate.extensions.savepoints.catalog import (
 from migrate.extensions.savepoints.layouts import relative_file
 from migrate.model.errors import Refused
 
-# The first metadata version with names relative to ``_metadata``.
+# The first metadata version that supports file names relative to ``_metadata``.
 _FIRST_RELATIVE = 3
 _PLAIN_PATH = re.compile(r"(?:[^/\0]+/)*[^/\0]+")
 
 
 class Copy(NamedTuple):
-    """A range of a file that is copied to the ``name`` file of the new savepoint.
+    """A range of a file, and the name of its copy in the new savepoint.
 
-    ``size`` is in bytes; None means that the range ends at the end of the file.
+    ``size`` is in bytes. If ``size`` is None, the range ends at the end of the file.
     """
 
     path: str
@@ -48,14 +48,15 @@ class Copy(NamedTuple):
 def copies_of(
     streams: Iterable[ParsedSpan], version: int, files: StateFiles
 ) -> tuple[list[Copy], dict[int, bytes]]:
-    """Return the copies of the files to which these stream handles point.
+    """Return the copies to make of the files to which these stream handles point.
 
     Returns:
-        The copies; and the new bytes of the changed handles, by their byte offset in ``_metadata``.
+        The copies; and the new bytes of each changed handle, by the handle's byte offset in
+        ``_metadata``.
 
     Raises:
         Refused: a handle points to a file outside the savepoint, two handles use different names
-            for a file, or the metadata version has no relative names.
+            for the same file, or the metadata version does not support relative names.
         DecodeError: a file is missing, or does not belong to the savepoint.
     """
     names: dict[tuple[str, int, int | None], str] = {}

@@ -1,13 +1,14 @@
-"""The bytes of the state of a source's readers and its enumerator.
+"""Encode the state of a Kafka source's readers and enumerator.
 
 The sources are KafkaSource and DynamicKafkaSource (including inside a HybridSource), and
 FlinkKafkaConsumer. FlinkKafkaConsumer has no enumerator. ``decoder.kafka`` describes the layouts.
 
-Every kind of split ends with the starting and the stopping offset of a KafkaPartitionSplit. A
-changed position does not change the enumerator's entry, which contains either no offset or the
-starting offset from the time when the partition was discovered. A partition that is added to a
-reader also needs an assigned entry in the enumerator. Otherwise, Flink would discover the partition
-and assign it a second time, from its log start offset.
+Every kind of split ends with the starting and the stopping offset of a KafkaPartitionSplit. If a
+position changes, only the split in the reader changes. The enumerator's entry stays the same,
+because it contains either no offset, or the starting offset at which the partition was discovered.
+
+A partition that is added to a reader also needs an assigned entry in the enumerator. Otherwise,
+Flink would discover the partition and assign it again, from its log start offset.
 
 Source: KafkaPartitionSplitSerializer, DynamicKafkaSourceSplitSerializer @ connector 5.0.0-2.2;
 HybridSourceSplitSerializer, SourceCoordinatorSerdeUtils @ Flink 2.2.0; KafkaTopicPartition @
@@ -91,12 +92,12 @@ def move_split(element: bytes, next_offset: int) -> bytes:
 
 
 def move_legacy(element: bytes, next_offset: int) -> bytes:
-    """Return a FlinkKafkaConsumer's element with a new last read offset (next offset minus 1)."""
+    """Return a FlinkKafkaConsumer's element with a new last read offset (``next_offset - 1``)."""
     return element[:-_OFFSET_BYTES] + i64(next_offset - 1)
 
 
 def legacy_element(template: bytes, topic: str, partition: int, next_offset: int) -> bytes:
-    """Return a new FlinkKafkaConsumer element with the class ID of the element ``template``."""
+    """Return a new element of a FlinkKafkaConsumer; copy the class ID from the old ``template``."""
     end = next(index for index, byte in enumerate(template) if byte < 0x80) + 1
     cached_hash = (31 * string_hash(topic) + partition) & 0xFFFFFFFF
     return (

@@ -32,17 +32,17 @@ def i64(value: int) -> bytes:
 
 
 def blob(data: bytes) -> bytes:
-    """Return the data with its length: ``i32 n`` and n bytes."""
+    """Return the length of the data, and then the data: ``i32 n`` and ``n`` bytes."""
     return i32(len(data)) + data
 
 
 def utf(text: str) -> bytes:
-    """Return ``UTF``: ``u16`` length in bytes, then modified UTF-8.
+    """Return a string in Java's ``UTF`` format: the length in bytes (``u16``), then modified UTF-8.
 
     Modified UTF-8 encodes NUL in two bytes, and encodes each UTF-16 code unit separately.
 
     Raises:
-        Refused: the string is more than 65,535 bytes long.
+        Refused: the encoded string is longer than 65,535 bytes.
     """
     units = text.encode("utf-16-be", "surrogatepass")
     data = b"".join(
@@ -56,8 +56,8 @@ def utf(text: str) -> bytes:
 
 # -- handles in _metadata --------------------------------------------------------------------------
 #
-# Flink reads these kinds of handles in every metadata version (a relative file since Flink 1.11).
-# Source: MetadataV2V3SerializerBase @ Flink 2.2.0.
+# Flink reads these kinds of handles in every metadata version. For RELATIVE handles, Flink 1.11 or
+# later is required. Source: MetadataV2V3SerializerBase @ Flink 2.2.0.
 
 _INLINE, _PARTITIONABLE, _RELATIVE = 1, 4, 6
 _PRESENT, _ABSENT = 1, 0
@@ -72,7 +72,7 @@ class Splice(NamedTuple):
 
 
 def spliced(data: bytes, splices: Iterable[Splice]) -> bytes:
-    """Return the data with replacements; they must not overlap."""
+    """Return the data with the replacements ``splices``, which must not overlap."""
     out = bytearray()
     end = 0
     for splice in sorted(splices):
@@ -83,7 +83,7 @@ def spliced(data: bytes, splices: Iterable[Splice]) -> bytes:
 
 
 def inline_state(name: str, data: bytes) -> bytes:
-    """Return a BYTE_STREAM handle: ``u8 1, UTF name, i32 n``, n bytes."""
+    """Return a BYTE_STREAM handle: ``u8 1, UTF name, i32 n``, and ``n`` bytes."""
     return u8(_INLINE) + utf(name) + blob(data)
 
 
@@ -93,7 +93,7 @@ def relative_file(path: str, size: int) -> bytes:
 
 
 def operator_state(states: tuple[NamedState, ...], stream_handle: bytes) -> bytes:
-    """Return an ``i32`` of 1 (present) and a partitionable OperatorStateHandle."""
+    """Return a partitionable OperatorStateHandle, after an ``i32`` of 1 (handle present)."""
     named = b"".join(
         utf(state.name)
         + u8(state.mode.value)
@@ -127,19 +127,22 @@ class Kept(NamedTuple):
     old_index: int
 
 
-# An unchanged element of the new stream, or the uncompressed bytes of a new element.
+# An element of the new stream: an unchanged element, or the uncompressed bytes of a new element.
 Element = Kept | bytes
 
 
 class NewState(NamedTuple):
-    """A handle's new stream, and its states with new element offsets."""
+    """The new stream of a handle, and the handle's states with the new offsets of the elements."""
 
     data: bytes
     states: tuple[NamedState, ...]
 
 
 class _Part(NamedTuple):
-    """Bytes of a stream: an element of the state with this number, or other bytes (None)."""
+    """Bytes of a stream. ``state`` is the number of the state that has these bytes as an element.
+
+    If the bytes are not an element, ``state`` is None.
+    """
 
     state: int | None
     data: bytes
@@ -148,10 +151,11 @@ class _Part(NamedTuple):
 def with_elements(
     data: bytes, handle: OperatorStateHandle, name: str, elements: Sequence[Element]
 ) -> NewState:
-    """Return a handle's stream and states after one state's elements become ``elements``.
+    """Return a handle's stream and states with new elements for the state ``name``.
 
-    ``data`` is the complete stream that the decoder has read. The new elements start at the state's
-    first old element or, if the state had no elements, at the end of the stream.
+    ``data`` is the complete old stream, as the decoder read it. The new elements start at the
+    offset of the state's first old element. If the state had no elements, they are at the end of
+    the stream.
     """
     changed = next(number for number, state in enumerate(handle.states) if state.name == name)
     compressed = int.from_bytes(data[:4], "big") >= _FIRST_COMPRESSIBLE_VERSION and data[4] == 1
@@ -210,7 +214,10 @@ def _joined(parts: Sequence[_Part], states: Sequence[NamedState]) -> NewState:
 
 
 def _without_headers(chunks: bytes) -> tuple[bytes, bytes]:
-    """Split chunks (``u8 kind``, little-endian ``u24 length``, data) from headers after them."""
+    """Return the chunks before the first header, and the headers.
+
+    A chunk consists of ``u8 kind``, a little-endian ``u24 length``, and data.
+    """
     at = 0
     while at < len(chunks) and chunks[at] != _HEADER_CHUNK:
         at += 4 + int.from_bytes(chunks[at + 1 : at + 4], "little")

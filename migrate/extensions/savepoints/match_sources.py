@@ -1,4 +1,4 @@
-"""Match a savepoint's sources with the sources in the side that contains the new positions."""
+"""Match a savepoint's sources with the sources in the *side*, the input with the new positions."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def match_sources(
 ) -> list[SourceMatch]:
     """Match each source in a savepoint, cluster by cluster, with sources in the side.
 
-    If the side has a source with the same operator, only that source can match. Otherwise, every
-    source in the side that reads one of the source's topics matches. If both sources identify their
-    clusters, only positions in the same cluster match.
+    If the side has a source with the same operator ID, only this source can match. Otherwise, every
+    source in the side that reads a topic of the savepoint's source matches. If both sources
+    identify their clusters, only positions in the same cluster match.
 
-    If there are several matches, ``--partitions`` determines which of them get the side's
-    positions. These are the matches that contain a specified partition. If no match contains the
-    partition, they are the matches that read its topic. All other matches keep their positions and
-    have empty ``side_sources``.
+    If the user passes ``--partitions``, and the savepoint has several sources, only some of them
+    get new positions. For each specified partition, these are the sources that have the partition.
+    If no source has the partition, they are the sources that read its topic. All other sources keep
+    their positions, and their ``side_sources`` are empty.
     """
     matches: list[SourceMatch] = []
     for source in chosen:
@@ -89,10 +89,12 @@ def other_cluster_refusals(
 def check_common_topic(
     matches: Sequence[SourceMatch], all_side_sources: Sequence[Source], side: str, request: Request
 ) -> None:
-    """Refuse a side without any of the savepoint's topics, unless sources or partitions are chosen.
+    """Check that the side and the savepoint have a common topic.
+
+    Do nothing if the user has chosen sources or partitions.
 
     Raises:
-        Refused: the side is refused.
+        Refused: the side has none of the savepoint's topics.
     """
     if (request.source, request.policies.partitions) != (None, None):
         return
@@ -117,8 +119,8 @@ def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Messag
 def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -> Iterator[Message]:
     """Yield refusals of topics that several sources read, possibly from different clusters.
 
-    Without a broker, a topic is not refused if each of its sources takes the positions of the same
-    operator.
+    Without a broker, a topic is accepted if each of its sources takes only the positions of the
+    side's source with the same operator ID.
     """
     if request.policies.one_cluster:
         return
@@ -137,9 +139,9 @@ def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -
 def left_out_topic_refusals(
     side: str, all_side_sources: Sequence[Source], matches: Sequence[SourceMatch], request: Request
 ) -> Iterator[Message]:
-    """Yield refusals of topics in the side that no source in the savepoint takes over.
+    """Yield refusals of topics in the side whose positions no source in the savepoint takes.
 
-    With ``--source``, only log these topics.
+    With ``--source``, log these topics instead.
     """
     own = {match.source.operator_id for match in matches}
     same = [source for source in all_side_sources if source.operator_id in own]
@@ -160,7 +162,7 @@ def check_topic_map(
     all_side_sources: Sequence[Source],
     chosen: Sequence[Source],
 ) -> None:
-    """Check that each OLD in ``--topic-map`` is in the side, and each NEW is in the savepoint.
+    """Check that ``--topic-map`` maps topics in the side (OLD) to topics in the savepoint (NEW).
 
     Raises:
         NoSuchName: a topic is missing.

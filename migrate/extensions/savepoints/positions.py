@@ -12,8 +12,8 @@ from decoder.kafka.split import Split
 from migrate.inputs.flink.source import kafka_clusters
 from migrate.model.positions import ClusterPartition
 
-# In enumerator state with this version, a new entry needs a split. Entries of version 0 also have
-# splits, but that state cannot be changed (see ``changed_coordinator``).
+# In enumerator state of this version, each new entry needs a split. Entries of version 0 also have
+# splits, but state of version 0 cannot be changed (see ``changed_coordinator``).
 _VERSION_3 = 3
 
 
@@ -26,9 +26,9 @@ Entries = Mapping[ClusterPartition, tuple[AssignmentStatus, Split | None]]
 def next_offsets(source: Source) -> dict[ClusterPartition, int]:
     """Return the starting offset of each partition in the readers' state.
 
-    A negative number is a marker. A FlinkKafkaConsumer stores the offset of the last record that it
-    read, so one is added to every stored number. As a result, a marker differs from its constant
-    but is still negative.
+    A negative number is a marker, such as "earliest". A FlinkKafkaConsumer stores the offset of the
+    last record that it read, so this function adds 1 to each of its numbers. As a result, a marker
+    of a FlinkKafkaConsumer is one higher than Flink's constant, but is still negative.
     """
     if isinstance(source, LegacyConsumer):
         return {
@@ -52,10 +52,11 @@ def entries(source: Source) -> Entries:
 
 
 def entries_after(source: Source, changes: OffsetChanges) -> Entries:
-    """Return the enumerator's entries after changes.
+    """Return the enumerator's entries after these changes.
 
-    If the cluster has an enumerator, a partition that the readers did not have yet gets the
-    ASSIGNED status; the split of an existing entry is kept.
+    A removed partition loses its entry. A partition that the readers did not have yet gets an entry
+    with the ASSIGNED status, if its cluster has an enumerator. If the partition already had an
+    entry, the entry keeps its split.
     """
     known, enumerators = entries(source), _enumerators(source)
     read_already = next_offsets(source)

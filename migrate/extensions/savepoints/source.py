@@ -66,8 +66,8 @@ def changed_source(
     """Return an operator's source state with different positions.
 
     Returns:
-        The new states of readers with changed state, by ``id(handle)``; and the new state of the
-        coordinator, or None if it stays the same.
+        The new state of each reader whose state changes, by ``id(handle)``; and the new state of
+        the coordinator, or None if the coordinator's state does not change.
 
     Raises:
         Refused: the state cannot store the new positions.
@@ -84,7 +84,7 @@ def changed_source(
     elements = _read(operator, source, state_name, files, handles)
     readers = Counter(key for subtask_elements in elements.values() for key, _ in subtask_elements)
     shared = [key for key in changes if readers[key] > 1]
-    if shared and not is_legacy:  # in a FlinkKafkaConsumer, each subtask has all partitions (union)
+    if shared and not is_legacy:  # a FlinkKafkaConsumer's union state has all partitions everywhere
         raise Refused(
             SEVERAL_READERS(
                 operator=operator.operator_id, readers=readers[shared[0]], partition=str(shared[0])
@@ -161,7 +161,7 @@ def _read(
 def _partition_of(
     split: Split | DynamicSplit | HybridSplit, source: Source, name: str
 ) -> ClusterPartition | None:
-    """Return a split's partition; None if the split belongs to another source in a HybridSource."""
+    """Return a split's partition; None if the split is not of a HybridSource's current source."""
     if isinstance(split, HybridSplit) and isinstance(source, HybridSource):
         if split.source_index != source.source_index:
             return None
@@ -178,7 +178,7 @@ def _partition_of(
 def _new_element(
     source: Source, key: ClusterPartition, next_offset: int, elements: Sequence[bytes]
 ) -> bytes:
-    """Return the element for an added partition; ``elements`` are the source's elements."""
+    """Return the element for an added partition; ``elements`` are the source's old elements."""
     if isinstance(source, LegacyConsumer):
         return legacy_element(elements[0], key.topic, key.partition, next_offset)
     current = source.current if isinstance(source, HybridSource) else source
@@ -200,8 +200,8 @@ def _check_can_add(operator: Operator, source: Source, added: Iterable[ClusterPa
     """Check that partitions can be added.
 
     Raises:
-        Refused: the enumerator's state is missing, a partition has already been read to its end, or
-            the source is bounded.
+        Refused: the enumerator's state is missing, the source has already read a partition to its
+            end, or the source is bounded.
     """
     for cluster, state in kafka_clusters(source).items():
         new = [key for key in added if key.cluster == cluster]
@@ -227,7 +227,7 @@ def _check_can_add(operator: Operator, source: Source, added: Iterable[ClusterPa
 
 
 def _handles(operator: Operator, state: str) -> dict[int, OperatorStateHandle]:
-    """Return the handles with a state of this name, by subtask."""
+    """Return the handles that contain a state with this name, by subtask."""
     return {
         subtask.index: handle
         for subtask in operator.subtasks
@@ -241,7 +241,8 @@ def _subtask_for(
 ) -> int:
     """Return the subtask to which Flink would assign a partition.
 
-    If this subtask has finished and has no reader state, return the next subtask with reader state.
+    If this subtask has no reader state, because it has finished, return the next subtask with
+    reader state.
     """
     parallelism = operator.parallelism
     first = owner(key.topic, key.partition, parallelism)

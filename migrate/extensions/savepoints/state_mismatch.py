@@ -24,7 +24,7 @@ from migrate.planning.position_changes import position_changes, position_warning
 from migrate.planning.source_changes import MOST_NAMED, SourceChange
 from migrate.planning.transactions import resolve_transactions
 
-# The findings about the savepoint that become warnings.
+# The codes of the findings about the savepoint that become warnings.
 _WARNING_CODES = frozenset(
     (
         Code.NOT_A_STOP,
@@ -49,8 +49,8 @@ def state_mismatches(
         allowed: True if the user allows a state that does not match the positions.
 
     Returns:
-        Refusals and warnings; if the mismatch is allowed or the job stores no state, a warning for
-        each changed position.
+        Refusals, and warnings. If the job has state and ``allowed`` is False, changed positions are
+        refused. Otherwise, there is a warning for each changed position.
     """
     ids = {
         finding.operator_id
@@ -89,8 +89,8 @@ def check_savepoint(
 ) -> tuple[list[Message], list[WarningText]]:
     """Return refusals and warnings about the savepoint itself.
 
-    ``chosen`` are the sources that get different positions; ``ignore_other_sources`` is the same as
-    in ``relevant_findings``.
+    ``chosen`` are the sources that get different positions. For ``ignore_other_sources``, see
+    ``relevant_findings``.
     """
     findings, refusals, _ = resolve_transactions(
         relevant_findings(savepoint, chosen, ignore_other_sources),

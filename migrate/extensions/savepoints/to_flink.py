@@ -61,8 +61,8 @@ class NewSavepoint:
     Attributes:
         path: the savepoint's directory, as an absolute path or as the URL that was passed.
         partitions: the planned partitions, by operator ID. ``current`` is the next offset in the
-            old savepoint; None if unknown. For a partition that starts at the log start or is new,
-            ``current`` is the log start offset, or 0 if the new next offset is 0.
+            old savepoint; None if unknown. For a new partition, or a partition that starts at the
+            log start, ``current`` is the log start offset, or 0 if the new next offset is 0.
     """
 
     path: str
@@ -78,7 +78,9 @@ def to_flink(
     allow_state_mismatch: bool = False,
     **arguments: Unpack[MoveArguments],
 ) -> NewSavepoint:
-    """Write a savepoint with a different input's Kafka positions; the original does not change.
+    """Write a copy of a savepoint, with the Kafka positions of a different input.
+
+    The original savepoint does not change.
 
     Args:
         savepoint: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
@@ -87,13 +89,14 @@ def to_flink(
             compares.
         out: a new or empty directory, either local or in an object store.
         allow_state_mismatch: True to write the savepoint even though the job's state belongs to the
-            old positions. In that case, the state double-counts or omits the records between the
-            old and the new positions. By default, this is refused.
+            old positions. The state then double-counts or omits the records between the old and the
+            new positions. By default, such a savepoint is refused.
         arguments: see ``MoveArguments``. ``source`` and ``cluster`` apply to the savepoint and to
-            the side. If only one of the two inputs contains the specified source or cluster, the
-            option is ignored for the other input. If neither input contains it, the call fails. The
-            side's positions refer to the job's cluster. If ``to_kafka_config`` specifies a
-            different cluster, the savepoint gets the topics and offsets of that cluster.
+            the side. If only one of these two inputs contains the specified source or cluster, the
+            option is ignored for the other input. If neither input contains the specified source or
+            cluster, the call fails. The side's positions refer to the job's cluster. If
+            ``to_kafka_config`` specifies a different cluster, the savepoint gets the topics and
+            offsets of the cluster in ``to_kafka_config``.
 
     Raises:
         Refused: the move would lose or duplicate records and no option allows it, the state cannot
@@ -119,7 +122,8 @@ def to_flink(
     )
     is_own_side = is_same_place(side.origin.pointer, old.origin.pointer)
     if isinstance(side, Extraction) and is_own_side:
-        # ``check_savepoint`` examines the other findings.
+        # The side and the savepoint have the same findings, and ``check_savepoint`` examines those
+        # that are not about a single partition.
         findings = (finding for finding in side.findings if finding.code.policy.by_partition)
         side = replace(side, findings=tuple(findings))
     all_side_sources, ignored_by_side = choose_leniently(side, request)
@@ -223,8 +227,8 @@ def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
 
     Raises:
         Refused: the directory is not empty, or the path is not a directory.
-        UsageError: the name is not valid, or it is on the mount of an object store that cannot
-            rename.
+        UsageError: the name is not valid, or the path is on a mounted object store that cannot
+            rename directories.
     """
     directory = named_location("out", out)
     if isinstance(directory, LocalDirectory) and directory.mounted:
@@ -242,7 +246,7 @@ def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
 
 
 def _plan_refusals(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Message]:
-    """Yield the plans' refusals, each with the operator's ID unless all plans have it."""
+    """Yield the plans' refusals. Add the operator's ID to each refusal that not all plans have."""
     for match, plan in zip(matches, plans, strict=True):
         for refusal in plan.refusals:
             if all(refusal in other.refusals for other in plans):

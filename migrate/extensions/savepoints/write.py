@@ -1,8 +1,8 @@
 """Write a savepoint with different positions to a new directory.
 
 A local savepoint is written under a temporary name, read back by the decoder, and then renamed. In
-an object store, it is written under its final name and then read back.
-``_metadata`` is written last, because Flink rejects a directory without it.
+an object store, a savepoint is written under its final name, and then read back. ``_metadata`` is
+written last, because Flink rejects a directory without this file.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def write_savepoint(
     *,
     allow_external_files: bool = False,
 ) -> None:
-    """Write a savepoint with different positions; the original does not change.
+    """Write a copy of a savepoint, with different positions; the original does not change.
 
     Args:
         checkpoint: the decoded original savepoint.
         changes: the changed partitions, by operator ID.
-        out: a missing or empty directory. It is a local path, or an object store URL if the caller
-            has checked that the directory is missing or empty.
+        out: a directory, which must be missing or empty. It is a local path or an object store URL.
+            For a URL, the caller has checked that the directory is missing or empty.
         allow_external_files: as in ``read_checkpoint``.
 
     Raises:
@@ -126,10 +126,10 @@ def _operator_states(
     new: Mapping[int, NewState],
     renamed: Mapping[int, bytes],
 ) -> Iterator[Splice]:
-    """Yield splices that replace file-merging handles and the handles of changed readers.
+    """Yield splices that replace operator-state handles.
 
-    These are operator-state handles. A file-merging handle refers to directories that Flink deletes
-    with the original checkpoint.
+    The handles of changed readers are replaced. File-merging handles are also replaced, because
+    they refer to directories that Flink deletes together with the original checkpoint.
     """
     streams: dict[int, ParsedSpan] = {}
     for span in spans:
@@ -162,10 +162,10 @@ def _stream_name(stream: StreamState) -> str:
 
 
 def _pieces(copy: Copy, files: Files) -> Iterator[bytes]:
-    """Yield the bytes of a copy.
+    """Yield the bytes of a range of a file.
 
     Raises:
-        DecodeError: the file ends early.
+        DecodeError: the file ends before the end of the range.
     """
     done = 0
     for piece in files.pieces(copy.path, copy.start, copy.size):

@@ -1,4 +1,4 @@
-"""The columns that the kernel fills, with their conversion to Arrow and checks of their values."""
+"""The columns that the kernel fills, the checks of their values, and the conversion to Arrow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Numbers = NDArray[Any]
 
 _LONG_MIN = -(1 << 63)
 _MICROS_PER_MILLI = 1000
-# The limits of times in milliseconds and in seconds; within these, microseconds fit into 64 bits.
+# The largest accepted times. The same times in microseconds fit into 64 bits.
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _MASK_64 = (1 << 64) - 1
@@ -39,8 +39,8 @@ _MIN_ROWS, _MIN_TEXT = 64, 4096
 class NeedsPlainReader(Exception):
     """A value that Flink does not write, or that does not fit into its column.
 
-    In this case, the plain reader (see ``read``) rereads the entries, and raises an error if the
-    value is invalid.
+    After this exception, the plain reader (see ``read``) rereads the entries. It raises an error if
+    the value is invalid.
     """
 
 
@@ -48,8 +48,8 @@ class Buffers:
     """The columns of a program, as buffers for a limited number of rows and text bytes.
 
     Attributes:
-        ops, columns, slots, valid, text, rows, capacity, used: the arguments of the kernel
-            (``_walk``).
+        ops, columns, slots, valid, text, rows, capacity, used: the arguments of the same names of
+            the kernel's function ``_walk``.
     """
 
     def __init__(self, program: Program, rows: int, text_bytes: int) -> None:
@@ -83,7 +83,7 @@ class Buffers:
     # -- values ----------------------------------------------------------------------------------
 
     def numbers(self, column: int) -> _Numbers:
-        """Return the slots of a column."""
+        """Return the numbers in the slots of a column."""
         start, count = self._extent(column)
         return self.slots[start : start + count]
 
@@ -197,13 +197,13 @@ class Buffers:
         return micros
 
     def _millis(self, column: int) -> _Numbers:
-        """Return a column's numbers, each stored as 8 little-endian bytes; 0 for null."""
+        """Return the numbers that a column stores as 8 little-endian bytes each; 0 for null."""
         millis = np.zeros(len(self.numbers(column)), np.int64)
         millis[self.validity(column)] = self.bytes_of(column).view("<i8")
         return millis
 
     def _int128_halves(self, node: Node) -> tuple[_Numbers, _Numbers]:
-        """Return the low and high 64 bits of big-endian numbers of 1 to 16 bytes; 0 for null.
+        """Return the low and the high 64 bits of a node's big-endian numbers; 0 for null.
 
         Raises:
             NeedsPlainReader: a number has no bytes, or more than 16 bytes.
@@ -228,7 +228,8 @@ class Buffers:
     def check(self, node: Node) -> None:
         """Check that Flink could have written a node's values, and that they fit the Arrow type.
 
-        A date, an instant, or a SQL timestamp that represents null is marked as null.
+        Flink represents a null date, instant, or SQL timestamp by a special number. This method
+        marks these values as null.
 
         Raises:
             NeedsPlainReader: a value fails the check.
@@ -267,7 +268,7 @@ class Buffers:
                 accepted = _is_below(*self._int128_halves(node), int(node.constants[0]))
             case _:
                 raise AssertionError(node.form)
-        # np.abs of the smallest 64-bit number is negative, so check this number separately.
+        # np.abs of the smallest 64-bit number is negative, so the checks above accept this number.
         if not accepted.all() or (node.form not in ("flag", "enum") and self._has_long_min(node)):
             raise NeedsPlainReader
 
@@ -283,7 +284,7 @@ class Buffers:
     def check_keys(self, keys: Keys, key_groups: _Numbers, max_parallelism: int) -> None:
         """Check that each key belongs to the key group in which it was found.
 
-        For a null key or a key with an unknown hash, only the prefix is checked, if any.
+        If a key is null or its hash is unknown, only its key-group prefix is checked, if any.
 
         Raises:
             NeedsPlainReader: a key belongs to a different key group.
@@ -338,9 +339,10 @@ def _is_below(low: _Numbers, high: _Numbers, limit: int) -> _Numbers:
 
 
 def _compute_key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
-    """Return the key groups of hash codes: their murmur hash, modulo ``max_parallelism``.
+    """Return the key groups of hash codes: the murmur hash of each code, mod ``max_parallelism``.
 
-    ``code`` contains 32-bit unsigned integers. Source: MathUtils.murmurHash @ Flink 2.2.0.
+    ``code`` contains the hash codes, as 32-bit unsigned integers. Source: MathUtils.murmurHash @
+    Flink 2.2.0.
     """
     code = code * np.uint32(0xCC9E2D51)
     code = (code << 15 | code >> 17) * np.uint32(0x1B873593)
@@ -351,7 +353,7 @@ def _compute_key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
     code ^= code >> 13
     code *= np.uint32(0xC2B2AE35)
     code ^= code >> 16
-    # The smallest number has no positive counterpart, so Flink uses 0 instead.
+    # The smallest 32-bit number has no absolute value in 32 bits, so Flink uses 0 for this number.
     code = np.abs(code.view(np.int32)).view(np.uint32) & 0x7FFFFFFF
     if max_parallelism & max_parallelism - 1 == 0:
         return code & max_parallelism - 1
@@ -363,9 +365,10 @@ def _long_hash(values: _Numbers) -> _Numbers:
     return code
 
 
-# The bits of the NaN that Java uses to compute the hash of every NaN.
+# The bits of the canonical NaN. Java computes the same hash for every NaN, from these bits.
 _FLOAT_NAN, _DOUBLE_NAN = 0x7FC00000, 0x7FF8 << 48
-# For each form, a function that returns the hash codes in the low 32 bits of its result.
+# For each form of a node, a function that computes the hash codes of Java. Only the low 32 bits of
+# the function's result are used.
 _HASHES: dict[str, Callable[[_Numbers], _Numbers]] = {
     "hash": lambda values: values,
     "int": lambda values: values,

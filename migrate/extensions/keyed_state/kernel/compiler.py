@@ -1,6 +1,6 @@
 """Compile the types of a keyed state into a program for the kernel.
 
-States that cannot be compiled are read by the plain reader (``decoder.keyed_state``).
+If the types of a state cannot be compiled, the plain reader (``decoder.keyed_state``) reads it.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def compile_program(
     compiler.add_entry(number, heap)
     program.nodes = compiler.nodes
     program.map_entries, program.list_elements = compiler.map_entries, compiler.list_elements
-    # In the heap backend's format, the states can be in any order, so the kernel must also skip
-    # the other states.
+    # In the heap backend's format, the states can be in any order, so the kernel must also read
+    # over the entries of the other states.
     for other, info in enumerate(states if heap else ()):
         if other != number and info.reason is None:
             attempt = program.copy()
@@ -61,7 +61,7 @@ def compile_program(
 
 
 class _Compiler:
-    """A compiler that adds the operations and columns of one state to a program.
+    """A compiler for one state, which adds the state's operations and columns to a program.
 
     Attributes:
         nodes, map_entries, list_elements: as in ``Program``, for this state.
@@ -95,7 +95,7 @@ class _Compiler:
         self._program.keys.append(Keys(self._table, prefix, tuple(self._key_hashes)))
 
     def _add_canonical_entry(self) -> None:
-        """Add an entry in the canonical format: a key and a value, each with its length."""
+        """Add an entry in the canonical format: a key and a value, each after its length."""
         info, nodes = self._info, self.nodes
         if not (has_fixed_length(info.key) or has_fixed_length(info.namespace)):
             raise CannotCompile("lengths after key and namespace")
@@ -155,7 +155,7 @@ class _Compiler:
         return node
 
     def _add_value_with_access(self) -> None:
-        """Add the time of the last access, if the state has a TTL, and a value."""
+        """Add a value. If the state has a TTL, first add the time of the last access."""
         if self._info.ttl:
             self.nodes["last_access"] = self._add_number("long", 8)
         self.nodes["value"] = self._add_value(self._info.value)
@@ -164,8 +164,8 @@ class _Compiler:
         """Add a null flag and a value.
 
         Args:
-            has_length: True if the value has a length (canonical format). In this case, the program
-                checks that the value has this length. After a null, it accepts any bytes.
+            has_length: True in the canonical format, which stores the length of the value. The
+                program then checks this length, unless the value is null.
         """
         with self._add_nullable():
             self._add_value_with_access()
@@ -220,7 +220,7 @@ class _Compiler:
         return node
 
     def _add_number(self, form: str, *sizes: int, constants: tuple[str | int, ...] = ()) -> Node:
-        """Add a big-endian number with one or more parts, and one column per part."""
+        """Add a number of one or more big-endian integers, and a column for each integer."""
         first = len(self._program.columns)
         for size in sizes:
             self._add_op(
@@ -229,7 +229,10 @@ class _Compiler:
         return self._make_node(form, first, constants=constants)
 
     def _maybe_add_hash(self) -> bool:
-        """Add a column for the previous column's hashes if needed; return whether one was added."""
+        """If the key's hash is needed, add a column for the hashes of the previous column.
+
+        Return whether a column was added.
+        """
         if not self._in_hashed_key:
             return False
         self._key_hashes.append(self._make_node("hash", self._add_column(operations.NUMBER)))
@@ -254,7 +257,11 @@ class _Compiler:
 
     @contextmanager
     def _add_elements(self) -> Iterator[tuple[int, int]]:
-        """Add and yield a list's column, and add a table for the columns of the ``with`` block."""
+        """Add a list's column, and a table for the columns that the ``with`` block adds.
+
+        Yields:
+            The column and the table.
+        """
         table, elements = self._table, self._add_table()
         column = self._add_column(operations.LIST, elements)
         self._table = elements
@@ -410,8 +417,8 @@ class _Compiler:
             case types.SqlDecimal(precision) if precision <= MAX_COMPACT_DECIMAL:
                 return self._add_slot_integer("decimal", bit, byte, 8, (10**precision,))
             case types.SqlDecimal(precision):
-                # The slot itself never contains the bytes of such a decimal, even if the decimal
-                # has few bytes.
+                # Even if such a decimal has only a few bytes, the bytes are never in the slot. The
+                # slot contains a pointer to the bytes.
                 self._add_slot_integer("pointer", bit, byte, 8)
                 return self._add_slot_sized("long_decimal", bit, byte, (10**precision,))
             case types.SqlTimestamp(precision) if precision <= MAX_COMPACT_TIMESTAMP:
@@ -437,7 +444,7 @@ class _Compiler:
         return self._make_node(form, column, constants=constants)
 
 
-# The form of each kind of big-endian number, and the size in bytes of each of its columns.
+# For each kind of number, its form and the sizes in bytes of its big-endian integers.
 _SIZES: dict[Kind, tuple[Any, ...]] = {
     Kind.BOOLEAN: ("flag", 1),
     Kind.BYTE: ("int", 1),
@@ -453,7 +460,7 @@ _SIZES: dict[Kind, tuple[Any, ...]] = {
     Kind.INSTANT: ("instant", 8, 4),
 }
 _NULLABLE = {Kind.DATE, Kind.SQL_DATE, Kind.SQL_TIME, Kind.SQL_TIMESTAMP, Kind.INSTANT}
-# The size in bytes and the form of each kind of number in a slot of a binary row.
+# For each kind of number in a slot of a binary row, its size in bytes and its form.
 _SLOTS = {
     SqlKind.BOOLEAN: (1, "truth"),
     SqlKind.TINYINT: (1, "int"),

@@ -2,10 +2,10 @@
 
 The kernel runs a program (``operations``) over the bytes of a key group, entry by entry.
 
-The kernel refuses some bytes that the plain reader (``decoder.keyed_state``) accepts. After a
-refusal, the plain reader reads the same bytes and raises an error if they are invalid. The kernel
-checks only the layout; ``arrays`` checks the numbers, one column at a time. The plain reader
-accepts all bytes that pass both checks.
+The kernel checks only the layout of the bytes. ``arrays`` checks the numbers, one column at a time.
+If both checks accept the bytes, the plain reader (``decoder.keyed_state``) accepts them too. The
+kernel refuses some bytes that the plain reader accepts. After a refusal, the plain reader reads the
+same bytes, and raises an error if the bytes are invalid.
 
 The kernel compares every length with the number of bytes left in the enclosing key, value, or row.
 Numba also checks array bounds.
@@ -61,8 +61,8 @@ from migrate.extensions.keyed_state.kernel.operations import (
 OPERATIONS = 756668444
 
 _MASK = 0xFFFFFFFF
-# With this mask, the compiler can see that an index is not negative, so it omits the check for
-# indexes that count from the end of an array.
+# With this mask, numba can see that an index is not negative. As a result, numba omits the code for
+# negative indexes, which count from the end of an array.
 _INDEX = (1 << 62) - 1
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -83,7 +83,7 @@ _INPUT = (_DATA, _I64, _I64)
 
 
 def _compiled(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
-    """Load a function from numba's disk cache, or compile it; the cache need not be writable."""
+    """Load a function from numba's disk cache, or compile it, even without a writable cache."""
     try:
         return numba.njit(signature, cache=True, **options, **_OPTIONS)(function)
     except (OSError, RuntimeError):  # no writable directory, or a full disk
@@ -91,7 +91,7 @@ def _compiled(function: Callable[..., Any], signature: Any, **options: Any) -> A
 
 
 def _for_kernel(result: Any, *arguments: Any, forceinline: bool = True) -> Callable[[_F], _F]:
-    """Return a decorator that compiles a function to be called only from compiled code."""
+    """Return a decorator that compiles a function; only compiled code can call the function."""
 
     def decorate(function: _F) -> _F:
         compiled: _F = _compiled(
@@ -151,14 +151,15 @@ def _write_utf8(text: _Array, to: int, character: int) -> int:
 def _utf8_of_string(
     data: _Array, position: int, end: int, count: int, text: _Array, to: int
 ) -> tuple[int, int, int]:
-    """Convert a string of UTF-16 units, of one to three bytes each, to UTF-8.
+    """Convert a string to UTF-8. The data stores each UTF-16 unit in one to three bytes.
 
     Returns:
-        the end of the units (-1 if the string is refused, for example if it contains a lone
-        surrogate), the end of the text, and the hash of the string.
+        the end of the units in ``data``, the end of the string in ``text``, and the hash of the
+        string. The first number is -1 if the string is refused, for example if it contains a lone
+        surrogate.
     """
     code = 0
-    high_surrogate = 0  # 0 outside a pair
+    high_surrogate = 0  # 0 if the previous unit was not a high surrogate
     # A fast loop for ASCII. The caller has checked that at least ``count`` bytes are left.
     done = 0
     while done < count:
@@ -227,7 +228,7 @@ def _varint(data: _Array, position: int, end: int) -> tuple[int, int]:
 
 @_for_kernel(numba.void, _I64, _I64, _OUTPUT)
 def _set_null(first: int, last: int, output: tuple[_Array, ...]) -> None:
-    """Put nulls into the columns from ``first`` to ``last`` that are in the table of ``first``."""
+    """Set the columns ``first`` to ``last`` to null, except the columns of other tables."""
     columns, slots, valid, rows, used = output
     table = columns[first, TABLE]
     for column in range(first, last + 1):
@@ -444,7 +445,7 @@ def _walk(
         ops: the packed program.
         columns: the layout of each column; see KIND.
         slots: the slots of all columns.
-        valid: for each slot, 0 if the value is null; 1 if it is not null, or not filled yet.
+        valid: for each slot, 0 if it contains a null, else 1 (also if it is not filled yet).
         text: the bytes of the texts of all columns.
         rows: for each table, the number of rows.
         capacity: for each table, the number of rows that fit.

@@ -5,9 +5,9 @@ bytes, and the arguments a, b, c, d, and e. For the kernel, ``pack_operations`` 
 WIDTH numbers, because shifts are faster than loads.
 
 A column has a 64-bit slot and a validity byte (0 means null) for each value. As in Arrow, the slot
-of a string is its end offset in the column's bytes. The slot of a list is its end offset in the
-table of the elements. Columns with the same rows form a table. A row is an entry, or an element of
-a list.
+of a string contains the end of the string in the column's bytes. The slot of a list contains the
+end of the list in the table of the elements. Columns with the same rows form a table. A row is an
+entry, or an element of a list.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from numpy.typing import NDArray
 # The result of a run: all entries were read, the columns are full, or an entry was refused.
 DONE, FULL, REFUSED = 0, 1, 2
 
-# The kinds of columns, and the indexes into ``columns[column]``: kind, table, first slot, table of
-# the elements (of a list), first byte and capacity in bytes (of texts).
+# The kinds of columns.
 NUMBER, TEXT, LIST, STRUCT = 0, 1, 2, 3
+# The indexes into ``columns[column]``: the kind of the column, its table, and its first slot; for a
+# list, the table of the elements; and for a text, the first byte and the capacity in bytes.
 KIND, TABLE, SLOT, CHILD, BYTE, BYTES = 0, 1, 2, 3, 4, 5
 
-# The indexes into ``at``, which shows where the next run starts: position, number of the current
-# state (-1: none), number of this state's remaining entries.
+# The array ``at`` contains the start of the next run. The indexes into ``at``: the position, the
+# number of the current state (-1 if there is none), and the number of this state's remaining
+# entries.
 POSITION, STATE, LEFT = 0, 1, 2
-# The indexes into ``starts[state]``: first operation (-1 without a program), table of the entries.
+# The indexes into ``starts[state]``: the state's first operation (-1 if the state has no program),
+# and the table of its entries.
 START, ENTRIES = 0, 1
 
 # The number of 64-bit numbers in a packed operation.
@@ -38,9 +41,9 @@ WIDTH = 4
 #
 # An entry ends. a: the table of the entries.
 END = 0
-# The end of the key, according to its length; the value follows (canonical format).
+# Check that the key ends where its length says; the value follows (canonical format).
 KEY_END = 1
-# The end of the value, according to its length (canonical format).
+# Check that the value ends where its length says (canonical format).
 VALUE_END = 2
 # A signed big-endian integer. a: its size in bytes.
 INTEGER = 3
@@ -62,16 +65,16 @@ ROW = 9
 # An integer in a field of the row. a, b: the offsets of its null bit and of its first byte from the
 # start of the row; c: its size in bytes.
 SLOT_INTEGER = 10
-# Bytes to which a field of the row points, or up to seven bytes in the field itself. a, b: as in
-# SLOT_INTEGER; c: 0 if the field contains the number of bytes; otherwise, the fixed number of
-# bytes, which are then always outside of the field.
+# The bytes to which a field of the row points, or up to seven bytes in the field itself. a, b: as
+# in SLOT_INTEGER; c: the number of bytes if it is fixed; 0 if the field contains this number. If
+# the number is fixed, the bytes are always outside of the field.
 SLOT_SIZED = 11
 
 
 def pack_operations(
     operations: NDArray[Any], tables: NDArray[Any], slots: NDArray[Any]
 ) -> NDArray[Any]:
-    """Pack operations, one in each row, with the tables and first slots of their columns.
+    """Pack operations (one per row), and add the table and the first slot of each one's column.
 
     A program has at most 1000 columns, so columns and tables fit into 16 bits, and each of a, b,
     and c fits into 20 bits.

@@ -1,7 +1,7 @@
 """The program that the kernel executes.
 
 The *kernel* is the compiled decoder of keyed state. The kernel executes the program's operations
-and fills columns with numbers. A *node* shows which columns contain which value.
+and fills columns with numbers. A *node* describes a value and the columns that contain it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 # The forms whose values ``Buffers.check`` must check after the kernel has read them. Corrupt bytes
-# decode to values that Flink never writes, and some values do not fit the Arrow type.
+# can decode to values that Flink never writes. Other values do not fit the Arrow type.
 CHECKS = {
     "flag",
     "enum",
@@ -57,8 +57,8 @@ class Keys:
 
     Attributes:
         table: the table of the keys.
-        prefix: the node and the size in bytes of the key-group prefix of each key; None if the keys
-            have no such prefix.
+        prefix: the node of the key-group prefix of each key, and the size of the prefix in bytes;
+            None if the keys have no such prefix.
         hashes: the nodes from which the hash of a key is computed; empty if the hash is unknown.
     """
 
@@ -79,8 +79,8 @@ class Program:
         keys: the keys of each state that the program reads.
         map_entries: for a MAP in the heap backend's format, the node of the list whose elements are
             the entries.
-        list_elements: for a LIST in the heap backend's format, the node of the list. An empty list
-            is not an entry.
+        list_elements: for a LIST in the heap backend's format, the node of the list. A row with an
+            empty list is not an entry.
     """
 
     starts: list[list[int]]

@@ -1,10 +1,10 @@
-"""Read the entries of a state with the kernel, with the same result as the plain reader.
+"""Read the entries of a state with the kernel. The result is the same as with the plain reader.
 
 If the kernel refuses a key group, the plain reader reads this key group. If the columns fail a
-check, the plain reader reads all key groups that have entries in the buffers. In both cases, the
-plain reader skips the entries that were already returned, and raises an error if an entry is
-corrupt. The kernel then continues with the next key group. However, if the kernel would probably
-refuse every further key group, the plain reader reads all of them.
+check, the plain reader reads all key groups that have entries in the buffers. The plain reader
+always skips the entries that were already returned, and raises an error if an entry is corrupt. The
+kernel then continues with the next key group. However, if the kernel would probably refuse every
+further key group, the plain reader reads all of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TEXT_BYTES = 1 << 20
 # The number of times that the capacity may be doubled for a large entry.
 _MAX_DOUBLINGS = 6
 
-# The plain reader. The arguments are a key group, and the number of the group's entries to skip.
+# The plain reader. The arguments are a key group, and the number of entries to skip in this group.
 Plain = Callable[[int, int], Iterator[pa.RecordBatch]]
 
 
@@ -48,11 +48,11 @@ class _Segment(NamedTuple):
 class FastReader:
     """A reader for one subtask's part of a state.
 
-    ``exact`` lists the columns in which the plain reader refuses nanoseconds.
+    ``exact`` lists the columns in which nanoseconds are an error.
 
     Raises:
-        CannotCompile: the kernel cannot read the state's types; it cannot read the part's format;
-            or the part's types differ from the state's.
+        CannotCompile: the kernel cannot read the state's types or the part's format, or the part's
+            types differ from the state's types.
     """
 
     def __init__(
@@ -134,9 +134,9 @@ class FastReader:
             if batch is not None:
                 yield batch
             if status == REFUSED:
-                # If a state of the heap backend has no program, the kernel may have refused its
-                # entries. Any further key group may also have such entries, so the plain reader
-                # reads them.
+                # In the heap backend's format, a key group contains the entries of all states. If a
+                # state has no program, the kernel refuses its entries, so it would probably refuse
+                # every further key group too.
                 self._kernel_blocked = self._heap and bool((self._starts[:, START] < 0).any())
                 self._clear()
                 yield from self._plain(key_group, returned)
@@ -162,7 +162,8 @@ class FastReader:
     def _batch(self) -> tuple[pa.RecordBatch | None, int]:
         """Return the entries in the buffers as a batch; None if there are no entries.
 
-        Also return the number of the last key group's entries in this batch and earlier batches.
+        The second result is the number of entries of the last key group that this batch and earlier
+        batches contain.
 
         Raises:
             NeedsPlainReader: the columns fail a check.
@@ -231,7 +232,7 @@ class FastReader:
         ]
 
     def _read_plainly(self, segments: Sequence[_Segment]) -> Iterator[pa.RecordBatch]:
-        """Clear the buffers, and read the segments' key groups, except entries returned earlier."""
+        """Clear the buffers, and reread the segments' key groups, without the returned entries."""
         self._clear()
         for segment in segments:
             yield from self._plain(segment.key_group, segment.returned)
