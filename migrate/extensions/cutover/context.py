@@ -114,8 +114,8 @@ class CutOverContext:
     def rollback_folders(self) -> list[Path]:
         """Return the folders whose rollback files show which clients have committed for the group.
 
-        These are the folder of this record, the sibling folders whose record was not rolled back,
-        and the current folder.
+        These are the folder of this record, the folders of other cut-overs next to this folder
+        (except those that were rolled back), and the current folder.
         """
         own = self.record.folder
         others = (folder for folder in cut_over_folders(own.parent) if folder != own)

@@ -24,7 +24,7 @@ from migrate.targets.source_options import SourceStart
 Offsets = Mapping[TopicPartition, int]
 
 # The facts that a step can need. "job" is the job to stop; it is read only until the record
-# contains a savepoint. "ended job" is the same job, but the run waits for its end before the read.
+# contains a savepoint. "ended job" is the same job, read after the run has waited for its end.
 Need = Literal["job", "ended job", "started again", "savepoint", "target"]
 
 _Fact = TypeVar("_Fact")

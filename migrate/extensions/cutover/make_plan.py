@@ -67,7 +67,7 @@ class PlannedMove:
     streams: Mapping[int, frozenset[str]]
 
 
-# The notes about findings that are dropped. ``_STOP_NOTES`` is for a running job, because its
+# The notes about findings that are dropped. ``_STOP_NOTES`` is for a running job: the
 # stop-with-savepoint will resolve these findings. ``_FINISHED_NOTES`` is for a job that has
 # FINISHED.
 _STOP_NOTES = {

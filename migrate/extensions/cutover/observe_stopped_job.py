@@ -251,8 +251,8 @@ def read_job_started_again(context: CutOverContext, plan: Plan | None) -> FlinkJ
     """Return a job that has continued the work of the stopped job, or None.
 
     Without ``flink.rest`` or a savepoint, return None. If another client stopped the job and the
-    target has not been started, also check that the job of ``plan`` is not running. This check is
-    the same as in ``to-spark`` and ``commit-group`` (``job_refusals``).
+    target's reader has not been started, also check that the job of ``plan`` is not running. This
+    check is the same as in ``to-spark`` and ``commit-group`` (``job_refusals``).
 
     Raises:
         DecodeError: the savepoint cannot be read.

@@ -94,7 +94,7 @@ def _check_folders(file: SpecFile) -> None:
 
 
 def _check_savepoint(context: CutOverContext, savepoint: str) -> Sequence[str]:
-    """Call ``_check_plan``; if the savepoint is missing, mention its spec key in the error."""
+    """Call ``_check_plan``; if the savepoint is missing, name ``flink.savepoint`` in the error."""
     try:
         return _check_plan(context, savepoint)
     except DecodeError as error:

@@ -295,7 +295,10 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
 
 
 def _state(context: CutOverContext, step: Step | None) -> str:
-    """Describe the state of the job and the target during a step; None is after the last step."""
+    """Describe the state of the job and the target during a step.
+
+    If ``step`` is None, describe the state after the last step.
+    """
     return (step.state or context.state) if step is not None else ALL_DONE
 
 

@@ -334,7 +334,7 @@ class SpecFile:
             **{
                 f"move.{name}": value
                 for name, value in self.changed_move_keys().items()
-                if name != "allow-ran-on"  # may change after the write, for the start
+                if name != "allow-ran-on"  # the user may set this key after the write
             },
         }
         return {name: value for name, value in values.items() if value is not None}

@@ -24,8 +24,8 @@ SPEC_KEYS = {
     **{name: f"move.{field.alias}" for name, field in MoveSpec.model_fields.items()},
 }
 
-# The options of a move that the user cannot set in the spec. A cut-over writes its rollback files
-# to the record's folder.
+# The options of a move that the user cannot set in the spec, because a cut-over always writes its
+# rollback files to the record's folder.
 CHOSEN = ("rollback_file",)
 
 

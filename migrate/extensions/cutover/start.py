@@ -51,8 +51,8 @@ def start(context: CutOverContext, facts: Facts) -> str:
 def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     """Wait for a query's first committed batch, or for a group's members or commits.
 
-    Members and commits are recorded during the wait, because the group does not show its consumers'
-    start offsets later.
+    Members and commits are recorded during the wait, because the group does not show later where
+    its consumers started.
 
     Raises:
         CutOverStopped: the command failed or its exit code is missing, or the wait took too long.

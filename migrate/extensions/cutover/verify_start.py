@@ -40,7 +40,7 @@ _MOST_NAMED = 3
 
 
 def verify_target(context: CutOverContext, facts: Facts) -> str:
-    """Check the start offsets of the target: future ones before the start, or else actual ones.
+    """Check the target's actual start offsets or, before the start, its future start offsets.
 
     Raises:
         CutOverStopped: the target does not start as planned, its start offsets are unknown, or the

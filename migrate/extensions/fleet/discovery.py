@@ -48,7 +48,7 @@ class _Visit(NamedTuple):
         is_checkpoint: True if the directory is named like a checkpoint (``chk-<n>``) or a
             savepoint, or if a root is the ``_metadata`` file in this directory.
         choices: the names of all ``chk-<n>`` in the directory, newest first, from which the scan
-            selects the newest complete one. Empty if there is nothing to select.
+            selects the newest complete one. Empty if the scan reads every ``chk-<n>``.
     """
 
     path: str

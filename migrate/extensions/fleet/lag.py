@@ -61,7 +61,7 @@ def topics_to_ask(positions: Iterable[Position]) -> set[str]:
 
 
 def count_unlisted(positions: Sequence[Position], snapshot: ClusterSnapshot) -> int:
-    """Count the partitions of the positions' topics that contain records but have no position.
+    """Count the partitions with records but without a position, in the topics of the positions.
 
     A topic can get new partitions after the checkpoint. The lags of the positions do not include
     these partitions.

@@ -166,7 +166,7 @@ def _scanned(
 
 @dataclass(slots=True)
 class ScanSummary:
-    """The jobs in some checkpoints, and the number of all and of unreadable checkpoints."""
+    """The jobs of a set of checkpoints, the size of the set, and its number of unreadable ones."""
 
     jobs: list[ScannedJob] = field(default_factory=list)
     checkpoints: int = 0

@@ -60,7 +60,7 @@ def cores() -> int:
 
 
 class WorkerPool:
-    """A pool of this process and ``size - 1`` workers; a worker starts when it gets an item.
+    """A pool of this process and ``size - 1`` workers; a worker starts with its first item.
 
     The end of the ``with`` block stops the workers; their unfinished work is lost.
     """
