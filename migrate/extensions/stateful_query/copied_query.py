@@ -1,14 +1,16 @@
 """A copy of a query's checkpoint location, with the same state and different positions.
 
-A query resumes from the offsets in the offset log's entry for the newest committed batch. In this
-entry, only the offsets of Kafka sources change. The batch's number, watermark, and state version do
-not change.
+The offset log has an entry for each batch. A query resumes from the offsets in the entry of the
+newest committed batch. In the copy of this entry, only the offsets of Kafka sources change. The
+batch's number, watermark, and state version do not change.
 
-All other files are copied unchanged, except for the metadata of some operators (transformWithState
-and, from Spark 4.2 on, joins). Such a file, ``state/<operator>/_metadata/v2/<batch>``, contains a
-line ``v2`` and a line of JSON. The JSON contains absolute paths to the state schemas in the old
-location, which are replaced. The Hadoop checksum of a changed file is not copied, because Spark
-does not need it.
+The copy also changes the metadata files of some operators: transformWithState and, in Spark 4.2 and
+later, joins. A metadata file, ``state/<operator>/_metadata/v2/<batch>``, contains a line ``v2`` and
+a line of JSON. The JSON contains the absolute paths of the state schemas. In the copy, these paths
+point to the new location.
+
+All other files are copied unchanged. The Hadoop checksum of a changed file is not copied, because
+Spark does not need the checksum.
 
 Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog,
 OperatorStateMetadataV2, TransformWithStateVariableUtils @ Spark 4.0.0 to 4.2.0.
@@ -54,7 +56,7 @@ _CHECKSUM = re.compile(r"(.*/)\.([^/]+)\.crc")
 
 
 def check_can_be_copied(directory: str, files: Files) -> int:
-    """Check that a query can resume from a copy, and return its newest committed batch.
+    """Check that a query can be copied, and return the query's newest committed batch.
 
     Raises:
         Refused: the query has not committed a batch, has an uncommitted batch, uses the continuous
@@ -81,14 +83,15 @@ def write_copy(
     out: Path,
     files: Files,
 ) -> None:
-    """Copy a checkpoint location with different offsets in the entry of a batch.
+    """Copy a checkpoint location, and change offsets in the offset log's entry of a batch.
 
     ``batch`` is the newest committed batch. ``changed`` contains the next offset of each changed
     partition, or None for a partition that the query must no longer read.
 
     Raises:
-        Refused: the query has run in the meantime, its location contains a symbolic link, or a
-            partition is added to a topic whose sources read different partitions.
+        Refused: the query has started a batch after ``batch``; its location contains a symbolic
+            link; or ``changed`` adds a partition to a topic, but it is unknown which of the topic's
+            sources must read the partition.
         InputError: the entry, or the metadata of an operator, cannot be read.
         OSError: the copy cannot be written.
     """
@@ -131,10 +134,13 @@ def _rewrite_entry(path: str, files: Files, changed: Mapping[TopicPartition, int
 def _added_offsets(
     changed: Mapping[TopicPartition, int | None], sources: Sequence[Mapping[TopicPartition, int]]
 ) -> dict[TopicPartition, int]:
-    """Return the offsets of partitions that are not read yet, for all sources of their topics.
+    """Return the offsets in ``changed`` of the partitions that no source reads yet.
+
+    All sources of a topic read its new partitions.
 
     Raises:
-        Refused: the topic's sources read different sets of its partitions.
+        Refused: several sources read a topic with a new partition, and these sources read different
+            partitions of the topic.
     """
     known = {partition for next_offsets in sources for partition in next_offsets}
     added = {
@@ -160,7 +166,7 @@ def _added_offsets(
 
 
 def _relocate_schemas(out: Path, operator_directory: str, path: str, files: Files) -> bytes:
-    """Return an operator's metadata with the state schema paths in the new location."""
+    """Return an operator's metadata, with the paths of the state schemas in the copy."""
     version, _, metadata = files.read(path).decode().partition("\n")
     if version != "v2":
         raise InputError(OPERATOR_METADATA_VERSION_UNKNOWN(path=path, version=version[:20]))
@@ -182,7 +188,7 @@ def _relocate_schemas(out: Path, operator_directory: str, path: str, files: File
 
 
 def _walk(directory: str, below: str, files: Files) -> Iterator[tuple[str, str]]:
-    """Yield each file's path, and its path relative to the top directory."""
+    """Yield the full path of each file, and the file's path relative to the top directory."""
     for entry in files.entries(directory) or ():
         path, name = join(directory, entry.name), below + entry.name
         if entry.is_directory:

@@ -71,13 +71,15 @@ def copy_query(
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)
     (query,) = kept.sources
-    # Like a new savepoint, the copy keeps the positions that do not change.
+    # The copy keeps the old position of every partition without a new position. A rewritten
+    # savepoint also does this, so the request is for a savepoint.
     request = replace(request, target=SAVEPOINT)
     positions, chosen = read_input(chk, request, query.topics)
     if isinstance(positions, ListedPositions) and is_same_place(
         positions.origin.pointer, kept.origin.pointer
     ):
-        # The copy keeps the state of this query, and the rows in it.
+        # The positions are from the copied query itself, and the copy keeps the query's state.
+        # The finding that this state does not move is therefore wrong.
         findings = (finding for finding in positions.findings if finding.code != Code.QUERY_STATE)
         positions = replace(positions, findings=tuple(findings))
     moving = list(restrict_to_topics(chosen, query.topics, request.policies))

@@ -1,4 +1,4 @@
-"""The start of a Spark query that resumes with keyed states from a checkpoint."""
+"""Start a Spark query with the positions and the keyed states of a checkpoint."""
 
 from __future__ import annotations
 
@@ -57,9 +57,10 @@ class PrimedStart(SparkStart):
         spark_version: str | None = None,
         file: str | None = None,
     ) -> str:
-        """Return Python code that primes the query or, for Hudi, the same text as for other starts.
+        """Return Python code that primes and starts the query.
 
-        For the arguments and errors, see ``SparkStart.code``.
+        For ``hudi``, the text is the same as for a query without state. For the arguments and other
+        errors, see ``SparkStart.code``.
 
         Raises:
             UsageError: the format is neither ``python`` nor ``hudi``.
@@ -110,7 +111,7 @@ def prime_query(
     move = plan_move(chosen_input, request)
     move.check()
     judgment = check_job_of_plan(request, move)
-    if target is not None:  # the program that the user runs writes it
+    if target is not None:  # the user will run the printed program, which writes to ``target``
         check_before_writing_plan(request, move, judgment)
     sources = [SourceStart(0, move.next_offsets, move.only_some_partitions)]
     broker = request.target_kafka.broker
@@ -129,11 +130,12 @@ def prime_query(
 def take_states_along(
     checkpoint: ChosenInput, names: Sequence[str], choice: Choice
 ) -> tuple[ChosenInput, TakenStates]:
-    """Read the keyed states in a checkpoint that move with its positions.
+    """Read the keyed states that move to Spark together with the checkpoint's positions.
 
     Returns:
-        The checkpoint, without the ``STATE_NOT_MOVED`` finding of each operator whose entire state
-        moves; and the states that move.
+        The checkpoint and its states, divided into states that move and states that do not. If the
+        entire state of an operator moves, the checkpoint no longer has the operator's
+        ``STATE_NOT_MOVED`` finding.
 
     Raises:
         UsageError: the positions do not come from a checkpoint, or ``take_states`` raises it.

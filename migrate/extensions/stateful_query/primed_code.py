@@ -59,8 +59,8 @@ def priming_code(
     for number, (state, suffix) in enumerate(zip(states, suffixes, strict=True)):
         location = f"{checkpoint_location}/{number}" if suffix else checkpoint_location
         lines += _priming_lines(state, suffix, location, allow_ran_on)
-    # All states are primed before the first query starts. Otherwise resetTerminated() would also
-    # forget a query that has failed in the meantime.
+    # Prime all states before the first query starts. If a query had already started and then
+    # failed, resetTerminated() would hide the failure from awaitAnyTermination().
     lines += [
         "",
         "# Ignore the queries that have already ended.",

@@ -1,13 +1,17 @@
 """The logs of a checkpoint location in which Kafka sources replace the file sources.
 
-Spark has run batch 0 over rows that it read from files. (For hopping windows, Spark has run two
-batches; the first had no rows, and both are rewritten.) The log entries of the batch are rewritten
-as if the batch had read from Kafka. ``offsets/0`` contains a line for each source; each line gets
-the start positions of batch 1. ``sources/<source>/0`` becomes the seed of a Kafka source.
-``commits/0`` gets the watermark for batch 1. The state is not changed.
+At first, the location contains batch 0, for which Spark read rows from files. The log entries of
+this batch are rewritten as if the batch had read from Kafka:
 
-The watermark is also written to ``offsets/0``, because Spark reads the previous batch's watermark
-from this file to determine which records of batch 1 are late.
+- ``offsets/0`` contains a line for each source. Each line gets the start positions of batch 1.
+- ``sources/<source>/0`` becomes the seed of a Kafka source.
+- ``commits/0`` gets the watermark for batch 1.
+
+The watermark is also written to ``offsets/0``. When Spark determines the late records of batch 1,
+it reads the watermark of the previous batch from this file. The state does not change.
+
+For hopping windows, the location contains two batches, and the first batch has no rows. The entries
+of both batches are rewritten.
 
 Source: OffsetSeq, OffsetSeqLog, OffsetSeqMetadata, CommitLog, CommitMetadata, FileStreamSourceLog,
 MicroBatchExecution.populateStartOffsets, IncrementalExecution (inputWatermarkForLateEvents of
@@ -46,7 +50,7 @@ from migrate.targets.seed import seed_of
 
 _BATCH = re.compile(r"[0-9]+")
 
-# Settings that Spark takes from the newest logged batch instead of the session.
+# Spark takes these settings from the newest logged batch, and ignores their values in the session.
 _LOGGED_SETTINGS = {
     "spark.sql.shuffle.partitions",
     "spark.sql.streaming.stateStore.providerClass",
@@ -57,10 +61,12 @@ _LOGGED_SETTINGS = {
 
 
 def source_directory(checkpoint: Path, source: str) -> str | None:
-    """Return the name of the directory from which a source has read files, or None.
+    """Return the name of the directory from which a source has read files.
+
+    Return None if the source has no log of read files.
 
     Raises:
-        InputError: the log is not the log of a file source.
+        InputError: the source's log is not the log of a file source.
     """
     log = checkpoint / "sources" / source / "0"
     if not log.is_file():
@@ -77,7 +83,9 @@ def source_directory(checkpoint: Path, source: str) -> str | None:
 
 
 def source_names(checkpoint: Path) -> list[str]:
-    """Return the names of the query's sources in its logs: numbers, or names in Spark 4.2 logs.
+    """Return the names by which the logs identify the query's sources.
+
+    These are numbers, such as ``0``, or the names of streams that have a name (Spark 4.2).
 
     Raises:
         InputError: the logs have an unknown version.
@@ -86,7 +94,7 @@ def source_names(checkpoint: Path) -> list[str]:
 
 
 def write_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
-    """Write a watermark to a batch's entries in both logs; it applies to the next batch.
+    """Write the watermark for the next batch to a batch's entries in both logs.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -118,7 +126,9 @@ def watermark_of(checkpoint: Path, batch: int) -> int:
 
 
 def next_watermark(checkpoint: Path, batch: int) -> int:
-    """Return the watermark that a batch sets for the next one, in epoch milliseconds; 0 if none.
+    """Return the watermark that a batch has set for the next batch, in epoch milliseconds.
+
+    Return 0 if the batch has not set a watermark.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -142,7 +152,7 @@ def replace_with_kafka(
         batches: the number of batches in the location.
 
     Returns:
-        The settings that Spark takes from the location instead of a later session.
+        The settings that Spark takes from the location. Later sessions cannot change them.
 
     Raises:
         Refused: the location does not have ``batches`` batches, or ``positions`` does not have an
@@ -157,7 +167,7 @@ def replace_with_kafka(
     offsets = dict(zip(sources, map(starting_offsets, positions), strict=True))
     for batch in range(batches):
         entry = _offsets(checkpoint, batch)
-        _commit(checkpoint, batch)  # raises before this batch is changed
+        _commit(checkpoint, batch)  # checks the entry before any file changes
         _write(checkpoint / "offsets" / str(batch), str(replace(entry, offsets=offsets)))
         write_watermark(checkpoint, batch, watermark_ms or 0)
     for source, starts in zip(sources, positions, strict=True):
@@ -189,14 +199,15 @@ def commit_version(checkpoint: Path, batch: int) -> str:
 
 
 def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) -> None:
-    """Copy a checkpoint location up to a batch, for a different query that reads its state.
+    """Copy a checkpoint location up to a batch, so that a helper query can read the state.
 
     Args:
         checkpoint: the location.
         batch: the last batch of the copy.
-        copy: the new directory, which is the checkpoint location of a query with one file source.
-        source_file: the file that is recorded in the copy's log as already read, so that the other
-            query does not read it.
+        copy: the new directory. It becomes the checkpoint location of the helper query, which has
+            one source, a file source.
+        source_file: a file in the directory of this source. The copy's log lists the file as
+            already read, so the helper query does not read it.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -211,7 +222,8 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) ->
         )
         _write(copy / "offsets" / str(number), str(entry))
         _write(copy / "commits" / str(number), "\n".join(_commit(checkpoint, number)))
-    # Use the real time, because Spark drops files with old times from its list of read files.
+    # Log the file's real modification time, because Spark removes files with old times from its
+    # list of read files.
     modified_ms = source_file.stat().st_mtime_ns // 1_000_000
     read = _compact_json(
         {"path": source_file.absolute().as_uri(), "timestamp": modified_ms, "batchId": 0}
@@ -223,8 +235,9 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) ->
 def _copy_folder_in_use(folder: Path, copy: Path) -> None:
     """Copy a folder to which a running query may write.
 
-    The query renames its temporary files and deletes old files, so a file may disappear during the
-    copy. That is safe, because Spark fails if one of the files of the batch's state is missing.
+    The query renames its temporary files and deletes old files, so a file may disappear while the
+    folder is copied. The copy can be used even then. If the batch's state needs a missing file,
+    Spark fails and does not return an incomplete state.
     """
 
     def copy_if_present(source: str, target: str) -> None:
@@ -262,7 +275,7 @@ def _offsets_metadata(checkpoint: Path, batch: int) -> dict[str, Any]:
 
 
 def _commit(checkpoint: Path, batch: int) -> tuple[str, str]:
-    """Return the version of a batch's commit, and its JSON."""
+    """Return the version line and the JSON of a batch's entry in the commit log."""
     return read_commit(LocalFiles(), commit_path(str(checkpoint), batch))
 
 

@@ -1,8 +1,9 @@
 """The result of comparing the Spark state with the Flink state.
 
-The comparison is by key, but Flink's entries are also counted. These numbers differ if several
-entries have become one key. This happens if an expression made their keys equal, or if Spark treats
-the keys as equal (-0.0 and 0.0). Such a state is incorrect, unless the user has allowed it.
+The comparison is by key. Flink's entries are also counted, because several entries may have become
+one key. Their keys may be equal because of the user's expression, or because Spark treats the keys
+as equal (-0.0 and 0.0). A state with such merged entries is incorrect, unless the user has allowed
+merged entries.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ class StateProof:
         right: correct keys, with the same values in both states.
         wrong: keys in both states, with different values in at least one row.
         missing: keys that are only in the Flink state.
-        unexpected: keys that are only in the Spark state; None if these keys were not searched for,
-            as in the comparison of a sample.
-        examples: messages about some keys that are not right.
+        unexpected: keys that are only in the Spark state; None if the comparison did not search for
+            such keys, because it compared only a sample of Flink's keys.
+        examples: messages about some of the wrong, missing, unexpected, or merged keys.
         entries: the number of Flink entries that were compared; None if the Flink side is not a
             state, or if the user has merged its entries.
         held: the number of entries in the Flink state, or None if unknown.
-        merged: the number of entries that have the same key as a different entry.
+        merged: the number of Flink entries minus the number of their distinct keys. For example,
+            three entries with one key count as 2.
         may_merge: True if the user has allowed merged entries.
-        rounded: the number of correct keys with floating-point sums that differ only by a rounding
-            error.
+        rounded: the number of correct keys whose floating-point sums differ, but at most by the
+            rounding error.
         warnings: warnings for the user about the state, such as the number of expired entries.
     """
 
@@ -75,7 +77,7 @@ class StateProof:
         return text
 
     def problems(self) -> list[str]:
-        """Return the refusals of an incorrect state, followed by its examples."""
+        """Return the reasons that the state is incorrect, followed by ``examples``."""
         problems: list[str] = [STATE_DIFFERS(proof=self)]
         if self.merged and not self.may_merge:
             problems.append(KEYS_MERGED(entries=self.merged))

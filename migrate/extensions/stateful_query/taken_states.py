@@ -34,8 +34,8 @@ class StateToPrime:
 
     Attributes:
         operator, state: the operator's ID and the state's name, for ``flink_state``.
-        keys: one column for each part of the key, as its name, its DDL type, and the expression
-            that reads it.
+        keys: a tuple for each part of the key: the column name, the DDL type, and the expression
+            that reads the part.
         value: the DDL type of the value; None for a LIST or MAP (several values for a key).
         windowed: True if a key has separate values for each window.
         merging: True if the windows are session windows.
@@ -63,9 +63,9 @@ class TakenStates:
             the reason.
         merging: the IDs of operators whose windows are sessions.
         window_timers: states with pending event-time timers of windows whose state is taken.
-        other_timers: all other states with pending timers; these timers are not migrated.
-        timers_read: True if timers were read. If False, ``other_timers`` contains all timer states,
-            even those without pending timers.
+        other_timers: all other states with pending timers. These timers are not migrated.
+        timers_read: True if the timer states were read, to determine which of them have pending
+            timers. If False, ``other_timers`` contains all timer states.
     """
 
     taken: tuple[KeyedState, ...]
@@ -104,7 +104,7 @@ class TakenStates:
             )
 
     def lines(self, taken: str = MOVES) -> Iterator[str]:
-        """Yield lines about each state; ``taken`` is the phrase for taken states."""
+        """Yield lines about all states; ``taken`` is the phrase that follows a taken state."""
         yield from self.taken_lines(taken)
         yield from self.warnings()
 
@@ -137,18 +137,19 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
     """Divide a checkpoint's keyed states into migrated, non-migrated, and unreadable states.
 
     Timers cannot be selected. Spark's watermark replaces the timers of event-time windows whose
-    state is taken; all other pending timers are not migrated. Timer states without pending timers
-    are omitted.
+    state is taken. All other pending timers are not migrated. The result does not list timer states
+    without pending timers.
 
     Args:
         keyed: the states.
-        names: ``OPERATOR/NAME``; the operator is an ID, a name, or a uid. Without names, no entry
-            is read, and every timer state counts as having pending timers.
+        names: the states to migrate, each as ``OPERATOR/NAME``. The operator is an ID, a name, or a
+            uid. Without any name, no entry is read, and every timer state counts as pending.
 
     Raises:
-        UsageError: a name has a different format, matches no operator or state, or refers to a
-            timer state or ``merging-window-set``; or the checkpoint has no keyed state.
-        Refused: several operators have a state with this name.
+        UsageError: an element of ``names`` is not in the format ``OPERATOR/NAME``, matches no
+            operator or state, or refers to a timer state or to ``merging-window-set``; or the
+            checkpoint has no keyed state.
+        Refused: an element of ``names`` matches states of several operators.
         DecodeError: a selected state cannot be read.
     """
     if names and not (keyed.states or keyed.unread):
@@ -158,7 +159,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
         )
     taken = tuple(_choose(keyed, name) for name in names)
     taken_names = {(state.operator_id, state.name) for state in taken}
-    # A window operator's sessions move together with the contents of its windows.
+    # If a state of a session window operator moves, the operator's sessions move with the state.
     taken_names |= {(operator_id, MERGING_WINDOWS) for operator_id, _ in taken_names}
     operators = {state.operator_id for state in taken}
     left_behind: list[KeyedState] = []

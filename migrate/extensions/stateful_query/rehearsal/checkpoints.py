@@ -134,7 +134,11 @@ def _another_run(earlier: Extraction, later: Extraction) -> Iterator[WarningText
 
 
 def _job_id(extraction: Extraction) -> str:
-    """Return the job ID in the checkpoint's path, or its first digits, or an empty string."""
+    """Return the job ID in the checkpoint's path.
+
+    The path of a savepoint contains only the first digits of the ID. Return an empty string if the
+    path contains no ID.
+    """
     checkpoint = extraction.checkpoint
     match = _JOB_ID.search(checkpoint.copied_from or os.path.realpath(checkpoint.pointer))
     return (match[1] or match[2]) if match is not None else ""
@@ -153,9 +157,10 @@ def _label(extraction: Extraction) -> str:
 def _ranges(
     starts: PositionSet, ends: PositionSet, sources: Iterable[Source]
 ) -> tuple[dict[TopicPartition, Range], list[Message]]:
-    """Return each partition's range or refusal; a partition with an empty range has neither.
+    """Return the range of each partition, and a refusal for each partition without a valid range.
 
-    ``sources`` are the sources in the earlier checkpoint.
+    Partitions without records between the checkpoints are omitted. ``sources`` are the sources in
+    the earlier checkpoint.
     """
     at_log_start = all(source.starts_absent_partitions_at_log_start for source in sources)
     ranges: dict[TopicPartition, Range] = {}

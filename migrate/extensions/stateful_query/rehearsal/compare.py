@@ -1,16 +1,21 @@
 """Compare the state and output of a rehearsed query with Flink's state and output.
 
-The comparison uses the query's state after the batch that reads the records, before Spark removes
-the windows that it fires. Flink's watermark at a checkpoint cannot be determined. It may be lower
-or higher than Spark's watermark. A window that Flink still stores is therefore compared even if the
-query has fired it. A window that is only in Spark's state counts as unexpected. There is one
-exception: the window ends before every window that Flink stores, and either the query has fired it
-or the output mode is ``complete``.
+Flink's watermark at a checkpoint cannot be determined. It may be lower or higher than Spark's
+watermark. The comparison therefore uses a Spark state that still contains the windows that the
+query has just fired: the state after the batch with the records, before Spark removes the windows.
+Every window in Flink's state is compared.
 
-If the state has a TTL, Flink drops entries between the checkpoints, but Spark does not. Keys with
-an expired TTL are not compared (see ``expiry``).
+A window that is only in Spark's state counts as unexpected, unless Flink may have fired it. Windows
+that meet both of these conditions are not compared:
 
-Sums of floating-point numbers are compared within their rounding error (see ``rounding``).
+- The window ends before every window in Flink's state.
+- The query has fired the window, or the output mode is ``complete``, in which a query never removes
+  windows.
+
+If the state has a TTL, Flink drops expired entries between the checkpoints, but Spark keeps them.
+Keys that may have expired are not compared (see ``expiry``).
+
+Two floating-point sums match if they differ by at most the rounding error (see ``rounding``).
 """
 
 from __future__ import annotations
@@ -89,11 +94,11 @@ def compare_state(
         earlier_entries: the entries of ``earlier``, with the columns of the Spark state.
         watermark_ms: the query's watermark after the records; None if the query has no watermark.
         rounding: the comparison of floating-point sums.
-        notes: the object that collects the warnings and the keys that were not compared.
-        keeps_windows: True if the output mode is complete, because this mode does not remove
+        notes: the object to which this function adds warnings and the keys that were not compared.
+        keeps_windows: True if the output mode is ``complete``, in which a query never removes
             windows.
-        output_is_given: True if the output is compared.
-        output_shows_fired: True if the output is compared, and it has a row for each fired window.
+        output_is_given: True if the query's output is also compared.
+        output_shows_fired: True if the compared output has a row for each fired window.
 
     Raises:
         Refused, UsageError: as in ``compare_with_expected``.
@@ -167,9 +172,9 @@ def compare_state(
 
 
 def _count_changes(earlier: DataFrame, later: DataFrame, state: SparkState) -> tuple[int, int]:
-    """Return how many entries are only in the later checkpoint, and how many only in the earlier.
+    """Return the number of entries only in the later checkpoint, and only in the earlier one.
 
-    An entry is a key with its value.
+    An entry is a key with its value. If the value of a key changes, both numbers include the key.
     """
     entry = F.struct(*state.key_columns, *state.value_columns)
     before, after = earlier.select(entry.alias("entry")), later.select(entry.alias("entry"))
@@ -185,7 +190,7 @@ def _count_changes(earlier: DataFrame, later: DataFrame, state: SparkState) -> t
 
 
 def _entries_without_rows(rows: Sequence[StateRows]) -> Iterator[NotCompared]:
-    """Yield the number of entries in the Flink states that the user has omitted."""
+    """Yield, for each stream, the number of Flink entries for which the user made no rows."""
     for stream in rows:
         left_out = stream.left_out
         if left_out:
@@ -208,10 +213,13 @@ def end_of_first_kept(state: SparkState, rows: Rows, expected: DataFrame | None)
 def compare_output(spark_rows: DataFrame, flink_rows: DataFrame, rounding: Rounding) -> Comparison:
     """Compare two multisets of rows.
 
-    In the result, each distinct row is a key, and its value is the row's number of occurrences.
-    Columns match by name. If the rows contain floating-point numbers, these numbers are the value
-    instead. In that case, the key consists of the other columns and ``occurrence``, which numbers
-    equal keys in the order of the floating-point numbers.
+    Columns match by name. The result contains keys and values, like a comparison of states:
+
+    - If no column is compared within a rounding error, each distinct row is a key. The value is the
+      number of times that the row occurs.
+    - Otherwise, the columns with floating-point numbers are the value, and the other columns are
+      the key. Several rows may have the same key, so the key has an additional column,
+      ``occurrence``. It numbers these rows in the order of their values.
 
     Raises:
         UsageError: the column names differ, or a type cannot be cast exactly.
@@ -252,15 +260,15 @@ def doubt_of_output(
     *,
     fires_windows: bool,
 ) -> str | None:
-    """Return the reason that an output difference does not prove the query wrong.
+    """Return the reason why a correct query may write output that differs from Flink's output.
 
     Return None if the output does not differ, or if no reason explains the whole difference.
 
     Args:
         comparison: the comparison of a stateful query's output.
         output_mode: the query's output mode.
-        keys: for a deduplication, the comparison of only the keys; None if the output lacks the
-            keys.
+        keys: for a deduplication, the comparison of only the key columns in the output. None for
+            other queries, or if the output lacks these columns.
         late: the late records; None if unknown.
         windows: the query's windows; None if unknown.
         fires_windows: True if the query has windows and a watermark.

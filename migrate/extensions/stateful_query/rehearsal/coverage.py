@@ -33,10 +33,10 @@ class Coverage:
     Attributes:
         compared: the number of keys that were compared, matching or not.
         not_compared: the keys that were not compared.
-        least: the share of the keys that must be compared, from 0 to 1.
-        changed: the number of compared keys whose value in Flink differs from the value in the
-            earlier checkpoint; None for a query without state. Only these keys show how the query
-            processes records.
+        least: the fraction of the keys that must be compared, from 0 to 1.
+        changed: the number of compared keys that Flink added or whose value Flink changed between
+            the checkpoints; None for a query without state. Only these keys show whether the query
+            processes records correctly.
     """
 
     compared: int
@@ -46,12 +46,12 @@ class Coverage:
 
     @property
     def total(self) -> int:
-        """Return the number of all keys, as far as they can be counted."""
+        """Return the number of all keys, without groups of keys whose number is unknown."""
         return self.compared + sum(part.number or 0 for part in self.not_compared)
 
     @property
     def is_enough(self) -> bool:
-        """Return whether at least one key, and at least the required fraction, was compared."""
+        """Return whether enough keys were compared: at least one key, and at least ``least``."""
         return self.compared > 0 and self.compared >= self.least * self.total
 
     def lines(self) -> Iterator[str]:
@@ -79,7 +79,8 @@ def verdict(
         undetermined: the checks without a result.
 
     Returns:
-        False if a comparison found a difference, None if the verdict cannot be determined.
+        False if a comparison found a difference. Otherwise, True if enough keys were compared and
+        every check has a result, and None if not.
     """
     if not all(are_right):
         return False
@@ -88,13 +89,13 @@ def verdict(
 
 @dataclass(slots=True)
 class Notes:
-    """The findings of a comparison in addition to its proof.
+    """The notes on a comparison: warnings, and everything that was not compared or determined.
 
     Attributes:
         warnings: the warnings for the user.
         not_compared: the keys that were not compared.
-        undetermined: the checks without a result. If there are any, the rehearsal does not report
-            the query as correct.
+        undetermined: the checks without a result. If any check has no result, the rehearsal does
+            not report the query as correct.
         changed: as for ``Coverage``.
     """
 

@@ -1,10 +1,13 @@
-"""Decide whether the keys that only the query still has have expired in Flink.
+"""Determine whether Flink lacks a key of the query's state because the key's TTL has expired.
 
-Flink drops an entry once ``last_access + ttl_ms <= now`` (TtlUtils.expired @ Flink 1.20, 2.2), and
-Spark never does. Expiry explains a missing key of the earlier checkpoint only if the key's last
-access in that checkpoint is old enough, and if no record between the checkpoints has changed the
-key's value. A change counts as a new access, from which the TTL starts again. Otherwise, the job
-has cleared the missing key, or the query is wrong.
+Flink drops an entry once ``last_access + ttl_ms <= now`` (TtlUtils.expired @ Flink 1.20, 2.2).
+Spark never drops an entry because of a TTL.
+
+If a key is in the earlier checkpoint but not in the later one, expiry explains this only under two
+conditions. The last access to the key, as stored in the earlier checkpoint, must be old enough. No
+record between the checkpoints may have changed the key's value, because a change is a new access,
+which restarts the TTL. If expiry is not the reason, the job has cleared the key, or the query is
+wrong.
 """
 
 from __future__ import annotations
@@ -42,8 +45,8 @@ class Expiry:
     All times are in epoch milliseconds.
 
     Attributes:
-        ttl_ms: the TTL in milliseconds; None if the user chose to keep every entry. In that case,
-            the TTL is unknown, although Flink may already have dropped expired entries.
+        ttl_ms: the TTL in milliseconds; None if the TTL is unknown, because the user chose to keep
+            every entry. Flink may have dropped expired entries even then.
         earlier_ms: the earliest possible time of the earlier checkpoint, or None if unknown.
         later_ms: the earliest possible time of the later checkpoint, or None if unknown.
         latest_ms: the latest possible time of the later checkpoint; by default ``later_ms``.
@@ -56,23 +59,23 @@ class Expiry:
 
     @property
     def limit_ms(self) -> int | None:
-        """Return the latest time of a last access that has expired by the later checkpoint."""
+        """The newest last access with which a key has certainly expired by the later checkpoint."""
         if self.ttl_ms is None or self.later_ms is None:
             return None
         return self.later_ms - self.ttl_ms
 
     @property
     def possible_limit_ms(self) -> int | None:
-        """The latest time of a last access that may have expired by the later checkpoint."""
+        """The newest last access with which a key may have expired by the later checkpoint."""
         if self.ttl_ms is None or self.later_ms is None:
             return None
         return max(self.later_ms, self.latest_ms or self.later_ms) - self.ttl_ms
 
     @property
     def new_keys_may_expire(self) -> bool:
-        """Return whether a key used between the checkpoints may expire before the later one.
+        """Return whether a key used between the checkpoints may have expired by the later one.
 
-        If the key expires, neither checkpoint contains the time of this use.
+        If the key has expired, neither checkpoint contains the time of the use.
         """
         if self.possible_limit_ms is None or self.earlier_ms is None:
             return True
@@ -83,8 +86,8 @@ class Expiry:
 
         Args:
             last_access_ms: the key's last access in the earlier checkpoint, or None if unknown.
-            is_new: True if the key was used between the checkpoints, because the earlier checkpoint
-                lacks the key or contains a different value.
+            is_new: True if the earlier checkpoint lacks the key or contains a different value for
+                it. In both cases, the key was used between the checkpoints.
         """
         if is_new:
             return Cause.UNKNOWN if self.new_keys_may_expire else Cause.DIFFERENT
@@ -97,13 +100,13 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Keys that the query has but Flink lacks, and that are not compared."""
+    """The numbers of keys that are in Spark's state but not in Flink's, and are not compared."""
 
     expired: int
     unknown: int
 
     def reasons(self, expiry: Expiry) -> list[tuple[int, str]]:
-        """Return the number of keys for each reason."""
+        """Return pairs of a number of keys and the reason that these keys are not compared."""
         found = []
         if self.expired and expiry.limit_ms is not None:
             found.append(
@@ -150,9 +153,9 @@ class StateTimeToLive(NamedTuple):
 
     @classmethod
     def of(cls, rows: Rows, expected: DataFrame | None) -> StateTimeToLive | None:
-        """Return the TTL of a checkpoint's state, or None.
+        """Return the TTL of a checkpoint's state; None if neither argument shows a TTL.
 
-        The user's own DataFrames show the TTL if they come from ``unexpired``.
+        A DataFrame that the user created shows the TTL only if it comes from ``unexpired``.
         """
         frames = [stream for stream in rows if not isinstance(stream, StateRows)]
         found = [
@@ -171,16 +174,16 @@ class StateTimeToLive(NamedTuple):
 
 
 def expiry_of(earlier: StateTimeToLive | None, later: StateTimeToLive | None) -> Expiry | None:
-    """Return the TTL of a state at two checkpoints, or None."""
+    """Return the expiry between two checkpoints; None if a checkpoint does not show the TTL."""
     if earlier is None or later is None:
         return None
     return Expiry(later.ttl_ms, earlier.earliest_ms, later.earliest_ms, later.latest_ms)
 
 
 def last_accesses(rows: Sequence[StateRows], state: SparkState) -> DataFrame | None:
-    """Return each key's last access, in the key columns of the Spark state and ``last_access``.
+    """Return a DataFrame with the last access to each key, or None if the accesses are unknown.
 
-    Return None if the last accesses are unknown.
+    The columns are the key columns of the Spark state, and ``last_access``.
     """
     if len(rows) != 1 or LAST_ACCESS not in rows[0].expected.columns:
         return None
@@ -199,9 +202,10 @@ def without_dropped(
     later: DataFrame,
     expiry: Expiry,
 ) -> tuple[SparkState, Dropped]:
-    """Return the Spark state without keys that Flink may have dropped, and their number.
+    """Return the Spark state without the keys that may have expired in Flink.
 
-    Keys that Flink cannot have dropped because of the TTL are kept and reported as unexpected.
+    Also return the numbers of removed keys. If expiry cannot be the reason that Flink lacks a key,
+    the key remains in the state and will be reported as unexpected.
 
     Args:
         state: Spark's state after the records.

@@ -1,8 +1,8 @@
 """Read the records between two checkpoints with Spark's batch Kafka source.
 
 The source reads from ``startingOffsets`` up to ``endingOffsets`` (exclusive). It skips the offsets
-of control records and compacted records. It fails if it must read an offset below the log start
-offset (``failOnDataLoss``).
+of control records and of records that log compaction has removed. With ``failOnDataLoss``, the
+source fails if it must read an offset below the log start offset.
 
 Source: KafkaBatch, KafkaOffsetReaderAdmin.fetchPartitionOffsets, KafkaDataConsumer.fetchRecord @
 Spark 4.0.0.
@@ -42,7 +42,7 @@ _REPLACED = (
 
 @dataclass(slots=True)
 class KafkaStream:
-    """The part of the records between two checkpoints that belongs to a stream.
+    """A stream of the query, with the stream's records between two checkpoints.
 
     Attributes:
         options: the options of Spark's Kafka source, as the user passed them.
@@ -54,7 +54,7 @@ class KafkaStream:
     ranges: Ranges
     events: DataFrame = field(init=False)
     _spark: SparkSession = field(init=False)
-    # Counts the records when the events are used; None if Spark's optimizer removes this count.
+    # Counts the records when Spark reads the events; None if Spark's optimizer removes the count.
     _counter: Observation | None = field(init=False)
 
     def parse(self, spark: SparkSession, parse: Parse) -> None:
@@ -63,8 +63,9 @@ class KafkaStream:
         counter = Observation()
         self.events = parse(self._read().observe(counter, F.count(F.lit(1)).alias("records")))
         # If the function drops all records because of a constant condition, the optimizer removes
-        # the observation (CollectMetrics) from the plan, and ``count`` would wait forever. Spark
-        # Connect does not show the plan, so the observation is always used with Spark Connect.
+        # the observation (CollectMetrics) from the plan. ``count`` would then wait forever, so the
+        # observation is not used. Spark Connect does not show the plan, so this check is not
+        # possible there, and the observation is always used.
         frame = getattr(self.events, "_jdf", None)
         plan = None if frame is None else frame.queryExecution().optimizedPlan().toString()
         self._counter = counter if plan is None or "CollectMetrics" in plan else None
@@ -93,15 +94,16 @@ class KafkaStream:
         return self._spark.read.format("kafka").options(**options).load()
 
     def count(self) -> tuple[int, list[WarningText]]:
-        """Return the number of records, and warnings; call this only after the events are used.
+        """Return the number of records, and warnings about gaps.
 
-        The warnings are about offsets without a record, and about partitions that were read from
-        the log start offset.
+        Call this method only after Spark has read ``events``. The warnings are about offsets
+        without a record, and about partitions that were read from the log start offset.
         """
         starts = [range_.start for range_ in self.ranges.values() if isinstance(range_.start, int)]
         if self._counter is not None and len(starts) == len(self.ranges):
-            # If the user's function has run a separate action, such as ``first``, the observation
-            # contains the number of records in that action.
+            # Use the observed number only if every offset has a record. A lower number may be too
+            # low, because if the user's function has run a Spark action, such as ``first``, the
+            # observation counts only the records of this action.
             observed: int = self._counter.get["records"]
             if observed == sum(range_.end for range_ in self.ranges.values()) - sum(starts):
                 return observed, []
@@ -139,7 +141,7 @@ class KafkaStream:
 
 
 def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Iterator[WarningText]:
-    """Yield a warning if the job has read from partitions that are not in any stream."""
+    """Yield a warning if the job has read partitions that none of the query's streams reads."""
     unread = set(pair.ranges) - {partition for stream in streams for partition in stream.ranges}
     if unread:
         topics = sorted({topic for topic, _ in unread})
@@ -147,7 +149,7 @@ def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Itera
 
 
 def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
-    """Return the stream that reads the subscription in a Kafka source's options.
+    """Return the stream for the subscription in the options of a Kafka source.
 
     Raises:
         UsageError: the options do not contain exactly one subscription, or the job does not read

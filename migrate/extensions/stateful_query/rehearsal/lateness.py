@@ -1,10 +1,13 @@
 """Find records that the query would drop as late if it read them in small batches.
 
-A rehearsal reads all records in one batch, and Spark drops a record as late only because of an
-earlier batch's watermark. Therefore, if the delay of ``withWatermark`` is too short, the records
-show this problem, but the state does not. The earlier records of a partition determine the
-watermark for a record. The record is late if its first window ends at or below this watermark. With
-the smallest batches, Spark drops all of these records. With larger batches, it drops fewer of them.
+Spark drops a record as late only because of the watermark of an earlier batch. A rehearsal reads
+all records in one batch, so none of these records makes a later record late. If the delay of
+``withWatermark`` is too short, the state of the rehearsed query does not show this problem.
+
+Therefore, the late records are determined from the records themselves. The watermark for a record
+is computed from the earlier records of its partition. The record is late if its first window ends
+at or below this watermark. With the smallest batches, Spark drops all late records. With larger
+batches, Spark drops fewer of them.
 
 Source: WatermarkTracker (the latest event time minus the delay), WatermarkSupport (``end <=
 watermark`` is late) @ Spark 4.0.0.
@@ -37,8 +40,8 @@ class WindowGrid:
     Attributes:
         step_ms: the distance between the ends of two consecutive windows; for sessions, the gap.
         phase_ms: the end of any window; None for sessions, because each record opens a new window.
-        per_record: the maximum number of windows that a dropped record changes. Without the record,
-            one session may become two sessions.
+        per_record: the maximum number of windows that differ if Spark drops one record. This number
+            is 2 for sessions, because a session may split into two without the record.
     """
 
     step_ms: int
@@ -112,8 +115,9 @@ def late_records(
         time: the column of event time.
         grid: the query's windows.
         delay_ms: the query's delay, in milliseconds.
-        watermark_ms: the watermark before the records, in epoch milliseconds. Records in windows
-            that ended before this watermark are late in any batch and are not counted.
+        watermark_ms: the watermark before the first record, in epoch milliseconds. If the first
+            window of a record ends at or below this watermark, the record is late even in one
+            batch. Such records are not counted.
     """
     if not {*_PLACE, time} <= set(events.columns):
         return None

@@ -1,8 +1,9 @@
-"""Compute the sum of the absolute values that were added up in a floating-point sum.
+"""Compute the magnitude of a floating-point sum: the sum of the absolute values of its terms.
 
-The rounding error of a sum depends on this sum of absolute values. If the values have different
-signs, it cannot be derived from the sum itself. The result adds up all floating-point columns of a
-key in all of its windows, so it is an upper bound for each column.
+The rounding error of a sum depends on the magnitude. If the terms have different signs, the
+magnitude is larger than the sum's absolute value and must be computed from the records. Only one
+magnitude is computed for each key, over all floating-point columns and all windows of the key. It
+is an upper bound for each column in each window.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 def with_magnitudes(
     state: SparkState, rows: Sequence[StateRows], events: Sequence[DataFrame]
 ) -> SparkState:
-    """Return the Spark state with a ``magnitude`` column, if the records have magnitudes.
+    """Return the Spark state with a ``magnitude`` column, if the column can be computed.
 
-    The query starts with an earlier sum, and adds the records to it. The absolute value of the
-    earlier sum is at most the absolute value of the final sum, which ``compare`` adds, plus the sum
-    of the records' absolute values. The magnitude is therefore twice the sum of the records'
-    absolute values.
+    The query starts with an initial sum ``S`` and adds the records. Let ``R`` be the sum of the
+    records' absolute values, and ``T`` the final sum. The magnitude is ``|S| + R``, which is at
+    most ``|T| + 2 R``, because ``|S|`` is at most ``|T| + R``. The column contains ``2 R``, and
+    ``compare`` adds ``|T|``.
     """
     if len(rows) != 1 or len(events) != 1:
         return state

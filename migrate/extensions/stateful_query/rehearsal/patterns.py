@@ -1,7 +1,8 @@
 """Find patterns in the differing keys, such as the same difference or the same hour.
 
-A coarse key, such as a day, has so many records that their offsets reveal nothing. However, if all
-records of one hour are under a different key, the job and the query use different times.
+If a key is coarse, such as a day, the offsets of its many records do not reveal the error. The
+hours of the records may reveal it. For example, if the query counts all records of one hour under a
+different day than the job, then the query and the job use different times.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ def describe_hours(counts: Mapping[int, int], difference: int | None) -> str:
 
 
 def differences_by_group(differences: DataFrame) -> list[tuple[dict[str, object], int]]:
-    """Return the most frequent differences for keys on both sides, as groups."""
+    """Group the keys with different values in Flink and Spark by their numeric differences.
+
+    Return the largest groups, each as the differences by field and the number of keys.
+    """
     type_ = differences.schema["flink"].dataType
     assert isinstance(type_, StructType)
     numbers = [field.name for field in type_.fields if isinstance(field.dataType, NumericType)]
@@ -86,7 +90,10 @@ def differences_by_group(differences: DataFrame) -> list[tuple[dict[str, object]
 
 
 def time_column(events: Sequence[DataFrame], time: str | None) -> str | None:
-    """Return the specified event-time column, or the only timestamp column of the records."""
+    """Return the event-time column of the records, or None if it is unknown.
+
+    This is ``time`` or, if ``time`` is None, the only timestamp column of the records.
+    """
     if time is not None:
         return time
     columns = {
@@ -103,7 +110,7 @@ def records_by_hour(records: DataFrame, number: str, time: str) -> dict[int, dic
 
     Args:
         records: the records.
-        number: the column with the number of the key.
+        number: the name of the column that contains the number of the record's key.
         time: the event-time column, a TIMESTAMP.
     """
     hour = F.expr(f"CAST(pmod(floor(unix_millis({quoted(time)}) / 3600000), 24) AS INT)")

@@ -1,9 +1,10 @@
 """Run a Spark query over the records between two checkpoints of a Flink job.
 
-The query's streams read files in place of Kafka. The first files contain the rows that produce the
-state of the earlier checkpoint, as in ``prime``. Then one batch contains the records between the
-checkpoints, which Spark has copied from Kafka. The query's state is then compared with the state in
-the later checkpoint, key by key. ``rehearse`` writes only to a scratch folder.
+The query's streams read files instead of Kafka. The first files contain the rows that produce the
+state of the earlier checkpoint, as in ``prime``. The next files contain the records between the
+checkpoints, which Spark has copied from Kafka. The query reads these records in one batch. Its
+state is then compared with the state in the later checkpoint, key by key. ``rehearse`` writes only
+to a scratch folder.
 
     def query(orders):
         return orders.groupBy("user").agg(F.count("*").alias("orders"))
@@ -96,7 +97,8 @@ from migrate.storage.uris import AnyPath, local_path
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Strings in the errors of Spark's Kafka source about lost records, before Spark 4.0 and since then.
+# Errors of Spark's Kafka source about lost records contain one of these strings. The first is from
+# Spark 3, and the second from Spark 4.
 _DATA_LOSS = ("may have been lost", "KAFKA_DATA_LOSS")
 
 RowsOf = Callable[[str], Rows]
@@ -128,7 +130,7 @@ def rehearse(
 
     Args:
         query: a function that takes the events of each stream, as in ``prime``.
-        rows: a function that takes a checkpoint path and returns the list that ``prime`` takes;
+        rows: a function that takes a checkpoint path and returns the list of rows for ``prime``;
             None for a query without state.
         earlier: the checkpoint or savepoint with the query's initial state.
         later: a later checkpoint or savepoint of the same job.
@@ -141,21 +143,23 @@ def rehearse(
         watermark_ms: as in ``prime``, Flink's watermark at the earlier checkpoint.
         source: the job's Kafka source, as in ``--source``.
         cluster: the Kafka cluster, as in ``--cluster``.
-        expected: a function that takes a checkpoint path and returns ``expected``, as in ``prime``.
-            It is required only if the expected Spark state cannot be computed from the rows. For a
-            state with a TTL, the last column can be ``last_access``, in epoch milliseconds. Without
-            this column, the expired keys cannot be determined.
-        output: the rows that Flink wrote between the checkpoints, in any order. They are compared
-            with the query's output. A difference indicates an error only in output mode ``append``,
-            and only if late records do not explain it.
-        scratch: a folder on a disk that Spark's executors share; it is created if missing. The
-            default is the system's folder for temporary files, but only if Spark runs locally.
+        expected: a function that takes a checkpoint path and returns a DataFrame, the argument
+            ``expected`` of ``prime``. This function is required only if the expected Spark state
+            cannot be computed from the rows. For a state with a TTL, the last column of the
+            DataFrame can be ``last_access``, in epoch milliseconds. Without this column, the
+            expired keys cannot be determined.
+        output: the rows that Flink wrote between the checkpoints, in any order. ``rehearse``
+            compares these rows with the query's output. A difference is an error only if the output
+            mode is ``append`` and late records do not explain the difference.
+        scratch: a folder on a disk that Spark's executors share. ``rehearse`` creates the folder if
+            it does not exist. If Spark runs locally, the default is the system's folder for
+            temporary files. Otherwise, there is no default.
 
         min_compared: the fraction of the keys that must be compared, from 0 to 1. If fewer were
             compared, the rehearsal has no verdict on the query.
         float_error: the allowed difference between floating-point sums, relative to the sum of the
-            absolute values. The default is the rounding error of as many additions as there are
-            records.
+            absolute values. By default, the difference is computed from the number of records,
+            because each record is at most one addition to a sum.
 
     Raises:
         Refused: the checkpoints are from two jobs, or in the wrong order; there are no records
@@ -260,12 +264,12 @@ def rehearse(
 
 
 class _Ran(NamedTuple):
-    """A query that has run from the earlier state.
+    """The results of a query that started with the state of the earlier checkpoint.
 
     Attributes:
-        start: the comparison of the states before any record.
-        comparison: the comparison after all records.
-        keys: the columns of a deduplication; empty for other queries.
+        start: the comparison of the states before the query reads any record.
+        comparison: the comparison of the states after the query has read all records.
+        keys: the key columns of a deduplication; empty for other queries.
         windows: the query's windows; None if unknown.
         late: the late records; None if unknown.
         fires_windows: True if the query has windows and a watermark.
@@ -343,7 +347,7 @@ def _run_stateful(
     rounding: Rounding,
     notes: Notes,
 ) -> _Ran:
-    """Run a query from the earlier state."""
+    """Run a query that starts with the state of the earlier checkpoint."""
     spark, location, work = events[0].sparkSession, files.location, files.files.parent
     with timed("running the query over the earlier state"):
         batch, has_watermark = fill_state(
@@ -388,8 +392,8 @@ def _run_stateful(
     if own_watermark is None:
         return _Ran(start.proof, comparison, keys, None, None, fires_windows=False)
     if output_files is not None and appends:
-        # Write only the windows that Flink has fired. They end earlier than every window that Flink
-        # still stores.
+        # Write only windows that Flink has also fired: windows that end before every window that
+        # Flink still stores.
         kept = None
         if state.has_window:
             kept = end_of_first_kept(state, later.rows, later.expected)
@@ -420,10 +424,10 @@ def _late_records(
     own_watermark: int,
     watermark_ms: int | None,
 ) -> tuple[WindowGrid | None, LateRecords | None]:
-    """Return the query's windows, and the records that it would drop as late in smaller batches.
+    """Return the query's windows, and the records that are late if it reads smaller batches.
 
-    The order of records is known only within a partition, so the result is available only for a
-    single stream.
+    The order of records is known only within a partition, so the late records can be determined
+    only if the query has a single stream. Otherwise, return None for both.
     """
     streams = state_rows_of(rows)
     if len(events) != 1 or len(streams) != 1 or times is None or times.last_ms is None:

@@ -54,31 +54,32 @@ _WINDOW = "window"
 class Rehearsal:
     """The result of a rehearsal; ``str`` returns its report.
 
-    ``output`` is the ``rehearse`` argument with the rows that Flink wrote.
+    In this description, ``output`` is the argument of ``rehearse`` with the rows that Flink wrote.
 
     Attributes:
         proof: the comparison of the Spark state with the state in the later checkpoint. For a query
-            without state, the comparison of its rows with ``output``. All numbers are 0 if nothing
-            was compared.
+            without state, the comparison of the query's rows with ``output``. All numbers are 0 if
+            nothing was compared.
         start_proof: the comparison of the Spark state with the state in the earlier checkpoint,
             before any record was read; None for a query without state.
-        records: the number of records between the checkpoints that Spark read.
-        wrong: the differing keys, in the structs ``key``, ``flink``, and ``spark``. ``flink`` or
-            ``spark`` is null if the key is missing on that side. For a query without state, a key
-            is a row, and the values are the numbers of times that the row was written.
+        records: the number of records that Spark read, which are all between the checkpoints.
+        wrong: a DataFrame with a row for each differing key. The columns ``key``, ``flink``, and
+            ``spark`` are structs. ``flink`` or ``spark`` is null if the key is missing on that
+            side. For a query without state, each key is a row of the output, and the values are the
+            numbers of times that Flink and Spark wrote the row.
         warnings: the warnings about the result.
         written: the number of rows that the query wrote; None if the rows were not kept.
         output_proof: the comparison of a stateful query's rows with ``output``; None for a query
             without state, or without ``output``.
         compared: the number of keys that were compared, matching or not. For a query without state,
             and for ``output``, the number of rows.
-        not_compared: the keys that were not compared, each with their number, if they can be
-            counted, and the reason.
-        changed: the number of compared keys whose value in Flink has changed since the earlier
-            checkpoint; None for a query without state.
-        is_right: True if no comparison found a difference. None if there is no verdict, because
-            less than ``min_compared`` of the keys was compared or a check has no result
-            (``undetermined``).
+        not_compared: groups of keys that were not compared. Each group has a reason and, if the
+            keys can be counted, their number.
+        changed: the number of compared keys that Flink added or whose value Flink changed between
+            the checkpoints; None for a query without state.
+        is_right: False if a comparison found a difference. Otherwise, None if there is no verdict,
+            because the compared fraction of the keys is less than ``min_compared``, or because a
+            check has no result (``undetermined``). True in all other cases.
         undetermined: the checks without a result.
         wrong_output: the differing rows in ``output_proof``, in the format of ``wrong``; None if
             ``output_proof`` is None.
@@ -122,16 +123,20 @@ def make_rehearsal(
     Args:
         pair: the checkpoints.
         streams: the streams; Spark must have read their events.
-        events: for each stream, any rows created from state, and the parsed records.
-        start: the comparison of the states before any record; None for a query without state.
-        state: the comparison after the records; None for a query without state.
-        output: the comparison of the query's rows with Flink's rows; None without Flink's rows.
+        events: for each stream, a DataFrame with the parsed records and, for a query with state,
+            the rows that were created from the state.
+        start: the comparison of the states before the query reads any record; None for a query
+            without state.
+        state: the comparison of the states after the query has read all records; None for a query
+            without state.
+        output: the comparison of the query's output with Flink's output; None if the user did not
+            pass Flink's output.
         written: the number of rows that the query wrote; None if the rows were not kept.
         time: the events' event-time column, or None if unknown.
         notes: the warnings of the comparisons, and the keys that were not compared.
         min_compared: as in ``rehearse``.
-        doubt: the reason that a difference in the output does not prove the query wrong; None
-            without a difference, or if the difference is proof.
+        doubt: the reason why a correct query may have this difference in its output (see
+            ``doubt_of_output``); None if there is no difference, or no such reason.
     """
     counts = [stream.count() for stream in streams]
     records = sum(count for count, _ in counts)
@@ -191,7 +196,7 @@ def make_rehearsal(
 def _differences(
     title: str, comparison: Comparison | None, events: Sequence[DataFrame], time: str | None
 ) -> tuple[DataFrame, list[str]]:
-    """Return the differing keys, and lines about them.
+    """Return a DataFrame of the differing keys, and lines for the report.
 
     The DataFrame can still be read after the scratch folder is removed.
     """
@@ -247,7 +252,7 @@ def _describe_differences(
 
 
 def _count_difference(differences: DataFrame) -> Column:
-    """Return Spark's count of a key minus Flink's count; null without a count."""
+    """Return Spark's count of a key minus Flink's count; null if the state has no count."""
     fields = differences.schema["flink"].dataType
     assert isinstance(fields, StructType)
     if "count" not in fields.names or not isinstance(fields["count"].dataType, LongType):
@@ -269,7 +274,7 @@ def _hours_by_key(
 
 
 def _records_of(first: DataFrame, keys: Sequence[str], frame: DataFrame) -> DataFrame:
-    """Return the records of keys, with the columns ``key number`` and ``wrong key``."""
+    """Join the keys in ``first`` with their records; add ``key number`` and ``wrong key``."""
     same = frame["offset"].isNotNull()  # null in rows that were created from state
     for name in keys:
         same &= frame[quoted(name)].eqNullSafe(F.col(f"`wrong key`.{quoted(name)}"))
@@ -281,10 +286,11 @@ def _records_of(first: DataFrame, keys: Sequence[str], frame: DataFrame) -> Data
 def _records_by_key(
     first: DataFrame, keys: Sequence[str], time: str | None, events: Sequence[DataFrame]
 ) -> dict[int, list[Row]] | None:
-    """Return the first records of each key, by its number; those in the key's window come first.
+    """Return the first records of each key, in a dictionary by the key's number.
 
-    Return None if the key is only a window. Also return None if no stream has both the columns that
-    identify a record and the columns of the key.
+    If the key has a window, the records in the window come first. Return None if the key is only a
+    window. Also return None if no stream has both the columns that identify a record and the
+    columns of the key.
     """
     by_key: dict[int, list[Row]] = defaultdict(list)
     searched = False
@@ -323,9 +329,10 @@ def _describe_records(records: Sequence[Row], time: str | None) -> str:
 
 
 def other_states(checkpoint: str, rows: Rows) -> Iterator[NotCompared]:
-    """Yield a reason that lists the keyed states, except timers, that no rows come from.
+    """Yield a note that lists the job's other keyed states: those from which no rows come.
 
-    Yield nothing if no such state exists, or if the origin of all rows is unknown.
+    Timers are not listed. Yield nothing if no other state exists, or if the origin of all rows is
+    unknown.
     """
     read = {
         (stream.origin.operator_id, stream.origin.state)
