@@ -148,7 +148,9 @@ def copy_query(
 
 
 def time_to_live(text: str | None) -> int | EllipsisType | None:
-    """Return ``--ttl`` in milliseconds: None for ``none``, and ``...`` if the option is missing.
+    """Return the value of ``--ttl`` in milliseconds.
+
+    Return None if the value is ``none``, and ``...`` if the option is missing.
 
     Raises:
         UsageError: the text is not a duration.

@@ -1,4 +1,4 @@
-"""Verify a primed query: its start, and its state, key by key."""
+"""Verify the start positions of a primed query, and its state, key by key."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def verify_with_state(
     one_cluster: bool,
     arguments: SideArguments,
 ) -> Verification:
-    """Verify as ``verify`` does, with the same arguments and errors, and compare a keyed state."""
+    """Do the checks of ``verify``, and compare a keyed state.
+
+    The arguments and errors of ``verify`` apply.
+    """
     from migrate.spark.resume_check import check_pyspark
 
     if sample is not None and sample < 1:

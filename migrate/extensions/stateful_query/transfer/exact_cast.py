@@ -1,4 +1,4 @@
-"""Cast Flink's values exactly to the types in a stream; an inexact cast is an error."""
+"""Cast Flink's values to the types in a stream; a cast that changes a value is an error."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
-# Between two of these types, a cast is exact if a cast there and back returns the same value. For
-# other types, the equality of both values proves nothing:
-# - Milliseconds, such as BIGINT 1700000000000, can be cast to a TIMESTAMP and back, although the
-#   cast treats them as seconds.
+# A cast between two of these types is exact if casting the result back returns the original value.
+# For other types, this round trip proves nothing:
+# - Milliseconds, such as BIGINT 1700000000000, can be cast to a TIMESTAMP and back. However, the
+#   TIMESTAMP is wrong, because the cast treats the number as seconds.
 # - Other casts of times depend on the session's time zone.
-# - FLOAT 0.1 can be cast to DOUBLE and back, but is not equal to DOUBLE 0.1.
+# - FLOAT 0.1 can be cast to DOUBLE and back, but the result of the first cast is not DOUBLE 0.1.
 _PROVEN_BY_CAST_BACK = (*WHOLE, DecimalType, DoubleType, StringType)
 
 
 def schema_of(spark: SparkSession, schema: StructType | str) -> StructType:
-    """Return a schema, which can be a DDL string, as a StructType."""
+    """Return a schema as a StructType; the argument can also be a DDL string."""
     return schema if isinstance(schema, StructType) else spark.createDataFrame([], schema).schema
 
 
 def may_be_cast(source: DataType, target: DataType) -> bool:
-    """Return whether a cast there and back can show that a value is the same in both types."""
+    """Return whether casting a value and casting it back can prove that the cast is exact."""
     match source, target:
         case StructType(), StructType():
             return len(source) == len(target) and all(
@@ -56,14 +56,14 @@ def may_be_cast(source: DataType, target: DataType) -> bool:
 
 
 def cast_exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> DataFrame:
-    """Cast a column so that Spark fails on any value that the new type cannot represent exactly.
+    """Cast a column; Spark fails on any value that the new type cannot represent exactly.
 
-    Without this check, an inexact cast could turn a key into a different key.
+    Otherwise, an inexact cast could turn a key into a different key.
 
     ``name`` is the column name in error messages.
 
     Raises:
-        UsageError: a cast between these types does not show whether a value stays the same.
+        UsageError: the types do not allow a proof that a cast is exact (see ``may_be_cast``).
     """
     source, name = frame.schema[column].dataType, name.replace("'", "")
     if source == type_:

@@ -1,4 +1,4 @@
-"""Run a stateful query over rows in files, so that its state becomes equal to the Flink state."""
+"""Run a stateful query over rows in files that make its state equal to the Flink state."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from migrate.model.errors import Refused, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The setting for batches without data, which Spark adds after a new watermark to close windows.
+# This setting enables batches without data. Spark adds such a batch after a new watermark, to close
+# windows.
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 Query = Callable[..., "DataFrame"]
 Rows = Sequence["StateRows | DataFrame"]
-# A function that receives the output and the number of a batch.
+# A function that receives the output of a batch and the batch's number.
 Sink = Callable[["DataFrame", int], None]
 
 
@@ -56,7 +57,7 @@ class FileQuery:
         query: the user's query, a function of its streams.
         location: the query's checkpoint location.
         files: the directory with a subdirectory for each stream, named by the stream's number.
-        names: the names of the streams; empty if the streams have no names.
+        names: the names of the streams; empty for streams without a name.
     """
 
     query: Query
@@ -68,14 +69,14 @@ class FileQuery:
     def run(
         self, frames: Sequence[DataFrame], *, sink: Sink | None = None, empty_batch: bool = False
     ) -> EventTime | None:
-        """Write rows to new files, run the query, and return its event time.
+        """Write rows to new files, run the query, and return the event times of its last batch.
 
         Return None if the query has no watermark.
 
         Args:
             frames: the rows of each stream.
             sink: the function that receives the query's output; by default, the output is dropped.
-            empty_batch: True to let Spark add a batch without data that closes windows.
+            empty_batch: True to let Spark add a batch without data, which closes windows.
         """
         spark = frames[0].sparkSession
         streams = []
@@ -102,10 +103,10 @@ class FileQuery:
 
 
 def check_shared(location: Path) -> None:
-    """Check that this process can see the files of a query that has run.
+    """Check that this process and Spark use the same disk, after Spark has run a query.
 
-    Spark may run on a different machine, such as a Spark Connect server, or it may use a different
-    default file system, such as HDFS.
+    Spark may have written the query's files elsewhere. For example, Spark Connect runs on a server,
+    and Spark may use HDFS as its default file system.
 
     Raises:
         Refused: the query's log is not on this disk.
@@ -120,20 +121,20 @@ def frames_of(rows: Rows) -> list[DataFrame]:
 
 
 def state_rows_of(rows: Rows) -> list[StateRows]:
-    """Return the rows that come from the Flink state, without the user's own DataFrames."""
+    """Return the elements of ``rows`` that are StateRows, without the user's own DataFrames."""
     return [stream for stream in rows if isinstance(stream, StateRows)]
 
 
 def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
     """Check the TTL and the savepoint of the rows.
 
-    If the user created a DataFrame from a state with a TTL, it must have been filtered with
-    ``unexpired``. If rows were created from Flink's state, this state must be from a savepoint with
-    the offsets in ``starts``.
+    If a DataFrame of the user comes from a state with a TTL, the user must have filtered the state
+    with ``unexpired``. If rows come from a Flink state, the state's savepoint must contain the
+    offsets in ``starts``.
 
     Raises:
-        Refused: the TTL of a state is missing, or a partition starts at a different offset than in
-            the rows' savepoint.
+        Refused: the TTL of a state is missing, or ``starts`` and the rows' savepoint contain
+            different offsets for a partition.
         DecodeError: a savepoint cannot be read.
     """
     for stream in rows:
@@ -146,7 +147,7 @@ def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
 def fill_state(
     file_query: FileQuery, rows: Rows, watermark_ms: int | None, *, may_lack_watermark: bool = False
 ) -> tuple[int, bool]:
-    """Run a query over the rows of the Flink state; write Flink's watermark to the query's logs.
+    """Run a query over the rows of the Flink state, and write Flink's watermark to its logs.
 
     Args:
         file_query: the query, with a new checkpoint location.
@@ -163,8 +164,9 @@ def fill_state(
     """
     batches = [frames_of(rows)]
     if any(stream.overlapping for stream in state_rows_of(rows)):
-        # An empty batch comes first, and its log entry gets Flink's watermark. Therefore, rows of
-        # windows that Flink has fired are late in the next batch, and Spark drops them.
+        # Rows may be in windows that Flink has already fired. Spark must drop such rows as late.
+        # Therefore, an empty batch comes first, and its log entry gets Flink's watermark, which
+        # determines the late rows of the next batch.
         batches.insert(0, [frame.limit(0) for frame in batches[0]])
     for number, frames in enumerate(batches):
         has_watermark = file_query.run(frames) is not None

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 # The names of operators in Spark's state metadata.
 AGGREGATE, SESSIONS, DEDUPLICATE = "stateStoreSave", "sessionWindowStateStoreSaveExec", "dedupe"
 JOIN, DEDUPLICATE_WITHIN, LIMIT = "symmetricHashJoin", "dedupeWithinWatermark", "globalLimit"
-# The prefixes of a stateful processor's operator name, by language.
+# The operator name of a stateful processor starts with this prefix, in every language.
 _PROCESSOR = "transformWithState"
-# The operators for which the state is compared with ``StateRows.expected`` by default. For other
-# operators, the user must pass the expected state.
+# For these operators, the expected state is ``StateRows.expected`` by default. For other operators,
+# the user must pass the expected state.
 OPERATORS_WITH_COMPUTED_EXPECTATION = {AGGREGATE, SESSIONS, DEDUPLICATE}
 _DESCRIPTIONS = {
     DEDUPLICATE_WITHIN: "dropDuplicatesWithinWatermark (with the expiry of each key)",
@@ -98,11 +98,12 @@ def only_operator(operators: Sequence[str]) -> str:
     """Return the query's only stateful operator.
 
     Raises:
-        Refused: the query has no stateful operator, several of them, or one that cannot be primed.
+        Refused: the query has no stateful operator, has several stateful operators, or has an
+            operator that cannot be primed.
     """
     if any(name.startswith(_PROCESSOR) for name in operators):
         raise Refused(PROCESSOR_STATE())
-    # In state format 3 (Spark 4.1), a join has one store.
+    # A join can also have only one store (state format 3, Spark 4.1), so check for it by name.
     if JOIN in operators:
         raise Refused(JOIN_STATE())
     if not operators:
@@ -124,14 +125,14 @@ def flatten(
             ``_0``, ``_1``….
         key: the stored schema of the key.
         value: the stored schema of the value.
-        key_in_value: True if the value starts with the complete grouping key. Sessions and, in
-            state format 1, aggregates are stored this way.
+        key_in_value: True if the stored value starts with all fields of the grouping key. Sessions
+            are stored this way, and aggregates in state format 1.
 
     Raises:
         Refused: the key has several windows.
     """
     keys, values = _fields("key", key), _fields("value", value, _average_fields(value))
-    # The DECIMAL sum of no values is stored as 0, with a flag in the next field.
+    # If a DECIMAL sum has no values, Spark stores 0, and sets a flag in the next field.
     flags = {
         values[number - 1].path: field.path
         for number, field in enumerate(values)
@@ -168,8 +169,8 @@ def _fields(
 def _average_fields(value: StructType) -> set[int]:
     """Return the indexes of the fields that belong to an average.
 
-    An average consists of a sum and then a nullable count. The count of the ``count`` aggregate is
-    not nullable (Average, Count: ``aggBufferAttributes`` @ Spark 3.5.1, 4.0.0).
+    An average consists of two fields: a sum, and then a count. This count is nullable, unlike the
+    count of the ``count`` aggregate (Average, Count: ``aggBufferAttributes`` @ Spark 3.5.1, 4.0.0).
     """
     return {
         part

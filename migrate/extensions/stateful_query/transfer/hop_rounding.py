@@ -1,9 +1,10 @@
 """Bound the rounding error of floating-point sums in hopping windows.
 
-The rows of a pane are differences between Flink's windows (``split_into_panes``), and Spark adds
-these rows. If the state has m windows for a key, a pane is computed with at most 2m additions, and
-a window adds at most m panes. The error of a sum is therefore at most ``3 m² u`` times the sum of
-the absolute values of the key's windows, with ``u`` as in ``rounding``.
+The values in the rows of a pane are differences between the sums of Flink's windows
+(``split_into_panes``). Spark adds the panes of each window again. If the state has ``m`` windows
+for a key, a pane requires at most ``2 m`` additions, and a window at most ``m`` panes. The error of
+a window's sum is therefore at most ``3 m² u`` times the sum of the absolute values of the key's
+windows, with ``u`` as in ``rounding``.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from migrate.extensions.stateful_query.transfer.rounding import UNIT, Rounding
 def with_hop_rounding(state: SparkState) -> tuple[SparkState, Rounding | None]:
     """Return the state with a ``magnitude`` column, and the comparison of its sums.
 
-    Without hopping windows or floating-point sums, return the same state and None, because in that
-    case, the rows contain Flink's sums exactly.
+    If the state has no hopping windows or no floating-point sums, return the same state and None.
+    The rows of such a state contain Flink's sums exactly.
     """
     rounding = Rounding(0, float_error=2 * UNIT)
     sums = rounding.fields(state.values)

@@ -1,9 +1,9 @@
 """Pass the Flink state to a ``transformWithStateInPandas`` processor.
 
 When Spark runs batch 0, it passes the rows of each key to the processor's ``handleInitialState``
-once. After batch 0, Spark silently ignores the rows. Therefore, a state is refused here if the
-checkpoint location has a committed batch. Once batch 0 is committed, pass None for the state; the
-savepoint is no longer needed.
+once. After batch 0, Spark silently ignores the rows. Therefore, ``initial_state`` refuses a state
+if the checkpoint location has a committed batch. For every start after batch 0 is committed, pass
+None as the state. The savepoint is then no longer needed.
 
 Source: TransformWithStateInPandasExec (``currentBatchId == 0``) @ Spark 4.0.0.
 """
@@ -64,11 +64,12 @@ def initial_state(
         stopped_at_ms: as in ``unexpired``.
 
     Raises:
-        Refused: the location has a committed batch, so Spark would ignore the state; the location
-            has no seed, or a seed from a different savepoint, so the query would start at different
-            offsets; neither a state nor a committed batch exists; or ``unexpired`` raises it.
-        UsageError: ``columns`` or ``keys`` do not match the schema; no exact cast exists from an
-            expression's type to its column's type; the name of the location is not valid; or
+        Refused: ``state`` is not None, but the location has a committed batch, so Spark would
+            ignore the state; ``state`` is None, but the location has no committed batch; the
+            location has no seed, or a seed from a different savepoint, so the query would start at
+            different offsets; or ``unexpired`` raises it.
+        UsageError: ``columns`` or ``keys`` do not match the schema; an expression's type cannot be
+            cast exactly to its column's type; the name of the location is not valid; or
             ``unexpired`` raises it.
         DecodeError: the savepoint cannot be read.
         InputError: the location is damaged.

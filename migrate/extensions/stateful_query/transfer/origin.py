@@ -32,10 +32,11 @@ from migrate.model.positions import PositionState, TopicPartition
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The ID of the mark_unexpired call that created a column, and the call's arguments.
+# Two metadata keys: the ID of the ``mark_unexpired`` call that created a column, and the call's
+# arguments.
 _UNEXPIRED = "flink.unexpired"
 _TIME_TO_LIVE = "flink.timeToLive"
-# A column that only states with a TTL have.
+# This column exists only in states with a TTL.
 LAST_ACCESS = "last_access"
 
 
@@ -43,8 +44,8 @@ LAST_ACCESS = "last_access"
 class StateOrigin:
     """A savepoint, an operator ID, and the name of the operator's state.
 
-    The operator ID and the name are the options with which the state was read
-    (``keyed_state.views``).
+    The operator ID and the name are the values of the options with which the state was read (see
+    ``keyed_state.views``).
     """
 
     savepoint: str
@@ -66,9 +67,10 @@ def origin_of(state: DataFrame) -> StateOrigin | None:
 def may_expire(state: DataFrame) -> bool:
     """Return whether a DataFrame might contain expired entries of a state with a TTL.
 
-    The DataFrame's plan shows every state that is read. Spark Connect does not show the plan. With
-    Spark Connect, only the DataFrame's own columns are checked. If no column has state metadata, a
-    ``last_access`` column shows that entries might have expired.
+    Every state that the DataFrame reads is checked, because the DataFrame's plan shows these
+    states. Spark Connect does not show the plan, so only the DataFrame's own columns are checked.
+    If no column has state metadata, the result is True if the DataFrame has a ``last_access``
+    column.
     """
     plan = getattr(state, "_jdf", None)
     marks = (
@@ -82,7 +84,7 @@ def may_expire(state: DataFrame) -> bool:
 def mark_unexpired(state: DataFrame, *time_to_live: int | None) -> DataFrame:
     """Return the same state, with its columns marked so that ``may_expire`` returns False.
 
-    ``time_to_live_of`` returns the other arguments.
+    The marks also contain ``time_to_live``, which ``time_to_live_of`` later returns.
     """
     marks = {
         MAY_EXPIRE: False,
@@ -98,10 +100,10 @@ def mark_unexpired(state: DataFrame, *time_to_live: int | None) -> DataFrame:
 
 
 def time_to_live_of(frame: DataFrame) -> list[int | None] | None:
-    """Return the other arguments of the ``mark_unexpired`` call that produced a DataFrame.
+    """Return the ``time_to_live`` arguments of the ``mark_unexpired`` call behind a DataFrame.
 
-    Return None if there was no such call. With Spark Connect, only the DataFrame's own columns
-    show the call.
+    Return None if there was no such call. With Spark Connect, the call is found only if the
+    DataFrame's own columns have its marks.
     """
     plan = getattr(frame, "_jdf", None)
     schemas = [frame.schema] if plan is None else _schemas(plan.queryExecution().analyzed())
@@ -126,10 +128,10 @@ def _inputs(plan: Any) -> list[Any]:
 
 
 def _plan_marks(plan: Any) -> list[bool]:
-    """Return whether the entries of each state column in a plan might have expired.
+    """Return, for each state column in a plan, whether its entries might have expired.
 
-    The search does not descend below a plan node that ``mark_unexpired`` created, because the
-    node's marks replace the marks of its inputs.
+    The search stops at a plan node that ``mark_unexpired`` created, because the marks of this node
+    replace the marks of the node's inputs.
     """
     schema = _schema_of(plan)
     inputs = _inputs(plan)
@@ -149,7 +151,7 @@ def _unexpired_calls(schema: StructType) -> set[str]:
 
 
 def _expiry_marks(schema: StructType) -> list[bool]:
-    """Return whether the entries of each column with state metadata might expire."""
+    """Return, for each column with state metadata, whether its entries might have expired."""
     return [field.metadata[MAY_EXPIRE] for field in schema.fields if MAY_EXPIRE in field.metadata]
 
 
@@ -158,8 +160,7 @@ def contradictions(
 ) -> Iterator[Message]:
     """Yield a refusal for each partition that does not start at its offset in the savepoints.
 
-    The comparison covers the topics that are both in a savepoint and in ``starts``, but only the
-    partitions that have an offset in a savepoint.
+    A partition is checked if a savepoint contains its offset and ``starts`` contains its topic.
 
     Raises:
         DecodeError: a savepoint cannot be read.

@@ -4,7 +4,8 @@ The user's query runs one batch over rows that make its state equal to the Flink
 windows, an empty batch runs first, so that Spark drops the rows of windows that Flink has fired.
 The query reads the rows from files instead of from Kafka, and writes to a ``noop`` sink. ``prime``
 then replaces the file sources in the checkpoint location with Kafka sources at Flink's positions
-(``stateful_query.primed_log``). A query that starts from this location starts with the next batch.
+(``stateful_query.primed_log``). A query that starts from this location continues with the next
+batch, the first from Kafka.
 
     def query(orders):                       # the function that you later apply to the Kafka stream
         return orders.groupBy("user").agg(F.count("*").alias("orders"))
@@ -21,8 +22,8 @@ then replaces the file sources in the checkpoint location with Kafka sources at 
         "checkpointLocation", "/checkpoints/orders"
     )…
 
-``prime`` checks the Spark state key by key. It creates the location only if this state is equal to
-the Flink state.
+Before ``prime`` creates the location, it compares the Spark state with the Flink state, key by key.
+If the states differ, ``prime`` does not create the location.
 """
 
 from __future__ import annotations
@@ -88,12 +89,12 @@ class Primed:
     """A checkpoint location from which a query resumes.
 
     Attributes:
-        checkpoint_location: the location, in the format that the query must specify.
-        positions: the offsets from which each Kafka source resumes, in the order of the query's
-            plan.
+        checkpoint_location: the location, as the query must pass it in ``checkpointLocation``.
+        positions: for each Kafka source, the offsets from which it resumes. The sources are in the
+            order of the query's plan.
         proof: the comparison of the Spark state with the Flink state.
-        pinned: settings that Spark takes from the checkpoint location instead of a later session,
-            such as the number of shuffle partitions and the state store.
+        pinned: the settings that Spark takes from the checkpoint location, such as the number of
+            shuffle partitions and the state store. Later sessions cannot change these settings.
         warnings: the warnings about the primed query.
     """
 
@@ -135,16 +136,16 @@ def prime(
             state.
         positions: the offsets from which each stream resumes in Kafka, in the order of ``rows``.
             Pass ``startingOffsets`` as ``to_spark`` returns it, with one line for each stream, or
-            mappings from topic and partition to the next offset. The positions must come from the
-            rows' savepoint.
+            mappings from topic and partition to the next offset. The positions and the rows must
+            come from the same savepoint.
         checkpoint_location: a new or empty directory, on a disk that Spark's executors share.
         output_mode: the query's output mode.
         watermark_ms: Flink's watermark, in epoch milliseconds, for a query with a watermark. A
-            savepoint does not contain it. If the value is too low, a late record reopens a window
-            that Flink has fired. If the value is too high, Spark drops records that Flink would
-            have accepted.
-        expected: the expected Spark state, if it cannot be computed from the rows. Its columns are
-            the columns of the state's key followed by those of its value, in order.
+            savepoint does not contain Flink's watermark. If the value is too low, a late record
+            reopens a window that Flink has fired. If the value is too high, Spark drops records
+            that Flink would have accepted.
+        expected: the expected Spark state, if it cannot be computed from the rows. The columns of
+            the state's key come first, and the columns of the state's value follow.
         names: the names of the Kafka streams, in the order of ``rows``, if the streams have names
             (``readStream.name(…)`` in Spark 4.2, with
             ``spark.sql.streaming.queryEvolution.enableSourceEvolution``).
@@ -219,7 +220,7 @@ def prime(
 
 
 def _check_jobs(rows: Sequence[StateRows], flink_rest: str | None, *, allow_ran_on: bool) -> None:
-    """Judge the jobs of the rows' savepoints, as before each write of a checkpoint location.
+    """Check that the jobs of the rows' savepoints allow a new checkpoint location.
 
     Raises:
         Refused, FlinkRestError, UsageError: as in ``check_job`` and ``check_before_write``.
@@ -291,7 +292,7 @@ def _target(checkpoint_location: str) -> LocalDirectory:
 
 
 def _stream_numbers(stage: Path, streams: int) -> list[int]:
-    """Return the number of the stream that each source in the plan reads."""
+    """Return, for each source in the query's plan, the number of the stream that it reads."""
     numbers: list[int] = []
     for source in source_names(stage):
         rows = source_directory(stage, source)

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _MAX_EXAMPLES = 3
-# The text that messages show in place of the fields of an empty key or value.
+# If a key or value has no fields, messages show this text instead of the field names.
 _NO_FIELDS = ("none",)
-# The column of ``SparkState.frame`` for ``compare``.
+# An optional column of ``SparkState.frame``, which ``compare`` uses to bound rounding errors.
 _MAGNITUDE = "magnitude"
 
 
@@ -71,15 +71,15 @@ def compare_with_expected(
     expected: DataFrame | None,
     rounding: Rounding | None = None,
 ) -> Comparison:
-    """Compare the Spark state with the expected state, which is passed or computed from the rows.
+    """Compare the Spark state with ``expected`` or, if it is None, with the rows' expected state.
 
     ``rounding`` is the same as in ``compare``.
 
     Raises:
-        Refused: the expected state is missing and cannot be computed from the rows, or the rows
-            cannot be matched with the fields of the Spark state.
-        UsageError: as in ``to_spark_columns``; or no exact cast exists from the type of a value to
-            the type of its field.
+        Refused: ``expected`` is None, and the expected state cannot be computed from the rows; or
+            the rows cannot be matched with the fields of the Spark state.
+        UsageError: as in ``to_spark_columns``; or the type of a value cannot be cast exactly to the
+            type of its field.
     """
     if expected is not None:
         return compare(state, to_spark_columns(expected, state), rounding=rounding)
@@ -108,8 +108,8 @@ def compare_with_expected(
 def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
     """Yield the possible orders of the query's values, each as indexes into ``values``.
 
-    The values are in the order of the query, except ``count(*)``. Its position among the counts
-    cannot be determined, because Spark uses the field name ``count`` for every count.
+    Except for ``count(*)``, ``values`` are in the order of the query. The position of ``count(*)``
+    among the counts is unknown, because Spark uses the field name ``count`` for every count.
     """
     numbers = range(len(values))
     yield numbers
@@ -142,13 +142,13 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
         name = f"v{order[match]}"
         column, flink_type = F.col(name), rows.expected.schema[name].dataType
         if field.in_average:
-            # Without values, the sum and the count of a Spark average are 0, not null.
+            # If an average has no values, Spark stores 0, not null, as its sum and its count.
             column = F.coalesce(column, F.lit(0).cast(flink_type))
         column = to_spark_sum(column, flink_type, field)
         if isinstance(field.type, DoubleType) and (
             field.in_average or isinstance(flink_type, FloatType)
         ):
-            column = column.cast(field.type)  # Spark casts each added value like this
+            column = column.cast(field.type)  # as Spark casts each value that it adds
         columns.append(column.alias(f"v{index}"))
     expected = rows.expected.select(*columns)
     for index, field in enumerate(state.values):
@@ -167,11 +167,12 @@ def _singles(rows: StateRows, state: SparkState, order: Sequence[int]) -> frozen
 
 
 def to_spark_sum(column: Column, flink_type: DataType, field: Field) -> Column:
-    """Return the column in Spark's stored format, which differs only for sums of short DECIMALs.
+    """Return a column of Flink's values in the format in which Spark stores the field.
 
-    Spark stores the sum of the unscaled values. The sum is a BIGINT for a DECIMAL of at most 8
-    digits. In an average, the sum is a DOUBLE for a DECIMAL of at most 11 digits (DecimalAggregates
-    @ Spark 4.0.0).
+    The format differs from Flink's only for sums of short DECIMALs. For such a sum, Spark stores
+    the sum of the unscaled values. The stored sum is a BIGINT if the DECIMAL has at most 8 digits.
+    In an average, the stored sum is a DOUBLE if the DECIMAL has at most 11 digits
+    (DecimalAggregates @ Spark 4.0.0).
     """
     if field.name != "sum" or not isinstance(flink_type, DecimalType):
         return column
@@ -181,12 +182,12 @@ def to_spark_sum(column: Column, flink_type: DataType, field: Field) -> Column:
 
 
 def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> list[int]:
-    """Return the index of each field's value.
+    """Return, for each field, the index of its value.
 
     Fields and values of the same kind are matched by order.
 
     Raises:
-        Refused: a kind has different numbers of values and fields.
+        Refused: the number of values of a kind differs from the number of fields of that kind.
     """
     field_kinds = [(field.name, field.in_average) for field in fields]
     value_kinds = [(value.kind, value.in_average) for value in values]
@@ -200,10 +201,10 @@ def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> l
 
 
 def key_order(names: Sequence[str], state: SparkState) -> list[int]:
-    """Return the index in ``names`` of the column for each field of the Spark key.
+    """Return, for each field of the Spark key, the index of its column in ``names``.
 
     Fields and columns are matched by name, because ``dropDuplicates`` does not keep the user's
-    order of columns. If the names differ, the columns are matched by position.
+    order of columns. If the names differ, fields and columns are matched by position.
 
     Raises:
         Refused: the names differ, and the query uses ``dropDuplicates`` on several columns.
@@ -221,14 +222,15 @@ def to_spark_columns(
 ) -> DataFrame:
     """Return the user's expected state in the columns and types of the Spark state.
 
-    Columns are matched by position. The order is the key columns, the window if there is one, and
-    the value columns. An additional ``last_access`` column at the end is kept but not compared.
+    Columns are matched by position. The key columns come first, then the window if the state has
+    windows, and then the value columns. If a ``last_access`` column follows, it remains in the
+    result but is not compared.
 
     ``in_spark_units`` is True if the values are in Spark's stored format (see ``to_spark_sum``).
 
     Raises:
-        UsageError: the number of columns differs from the Spark state, the window is not a struct
-            of start and end, or a type cannot be cast exactly.
+        UsageError: the expected state and the Spark state have different numbers of columns, the
+            window is not a struct of start and end, or a type cannot be cast exactly.
     """
     names = state.key_columns + state.value_columns
     if len(expected.columns) == len(names) + 1 and expected.columns[-1] == LAST_ACCESS:
@@ -269,7 +271,7 @@ def _with_timestamps(expected: DataFrame) -> DataFrame:
 
 
 def _names(fields: Sequence[Field] | Sequence[AggregateValue]) -> Sequence[str]:
-    """Return the fields or values for a message."""
+    """Return the names of fields, or the values as strings, for a message."""
     return [str(field) for field in fields] or _NO_FIELDS
 
 
@@ -289,19 +291,19 @@ def compare(
     Args:
         state: the Spark state.
         flink: the Flink entries, with the columns of the Spark state.
-        keys: the names of the key parts in the differences; by default, Spark's names.
-        is_sample: True if ``flink`` is a sample. In that case, keys that only Spark has are not
-            errors. If the sample is empty, the Flink state is empty, so the Spark state must also
-            be empty.
-        rounding: the comparison of floating-point sums; None to compare them exactly. If the frame
-            of ``state`` has a ``magnitude`` column, the column is added to the larger of the two
-            sums.
+        keys: the names by which the differences list the key parts; by default, Spark's names.
+        is_sample: True if ``flink`` is a sample. Keys that only Spark has are then not errors.
+            However, an empty sample shows that the Flink state is empty, so the Spark state must
+            also be empty.
+        rounding: the comparison of floating-point sums; None to compare them exactly. The allowed
+            difference is relative to the larger absolute value of the two sums. If the frame of
+            ``state`` has a ``magnitude`` column, its value is added to this absolute value.
     """
     names = [field.name for field in state.keys] if keys is None else keys
     joined = _join(state, flink, names, "left_outer" if is_sample else "full_outer", rounding)
-    # Flink may have several rows for a key, because an expression may map two keys to one key. If
-    # one of these rows is "wrong", the key is also wrong. F.max then returns "wrong", because it
-    # sorts after "right" and "rounded".
+    # A key may have several rows, because an expression may map two Flink keys to one key. If a row
+    # is "wrong", the key is also "wrong". F.max returns this verdict, because "wrong" sorts after
+    # "right" and "rounded".
     by_key = joined.groupBy("key", *_exact_texts(F.col("key"), state)).agg(
         F.max("verdict").alias("verdict")
     )
@@ -328,7 +330,7 @@ def compare(
 
 
 def _merged_keys(flink: DataFrame, state: SparkState, names: Sequence[str]) -> list[str]:
-    """Return descriptions of the first keys that several Flink entries share."""
+    """Return descriptions of merged keys: the first keys that have several Flink entries."""
     key = _key_struct(state, names)
     by_key = flink.groupBy(key.alias("key"), *_exact_texts(key, state))
     several = by_key.count().where("count > 1").orderBy("key").limit(_MAX_EXAMPLES)
@@ -337,18 +339,17 @@ def _merged_keys(flink: DataFrame, state: SparkState, names: Sequence[str]) -> l
 
 
 def first_differences(differences: DataFrame, most: int) -> DataFrame:
-    """Return up to ``most`` differences, starting with the first of each verdict.
+    """Return the first differences of each verdict, up to ``most`` differences in total.
 
-    After the first difference of each verdict come the second differences, and so on.
-
-    The ``rank`` column is the rank of a difference within its verdict, in the order of the keys.
+    The first difference of each verdict comes first, then the second difference of each verdict,
+    and so on. The ``rank`` column numbers the differences of each verdict in the order of the keys.
     """
     rank = F.row_number().over(Window.partitionBy("verdict").orderBy("key"))
     return differences.withColumn("rank", rank).orderBy("rank", "key").limit(most)
 
 
 def describe_keys(differences: DataFrame, most: int) -> list[str]:
-    """Return a description of each of the ``first_differences``, in order."""
+    """Return descriptions of the differences that ``first_differences`` returns, in order."""
     sides = (
         F.to_json(side, {"ignoreNullFields": "false"}).alias(side)
         for side in ("key", "flink", "spark")
@@ -370,9 +371,9 @@ def _join(
 ) -> DataFrame:
     """Join the Flink entries with the Spark state by key.
 
-    The columns are the same as in ``Comparison.differences``. The verdict here can also be
-    ``right``, or ``rounded`` for values that match except for the rounding error of floating-point
-    sums.
+    The columns are the same as in ``Comparison.differences``, but ``verdict`` has two more values:
+    ``right``, and ``rounded``. ``rounded`` means that the values match except for the rounding
+    errors of floating-point sums.
     """
     key = _key_struct(state, keys)
     value_names = _unique([field.name for field in state.values])
@@ -425,7 +426,8 @@ def _rounded(state: SparkState, names: Sequence[str], rounding: Rounding | None)
         if number in sums:
             size = f"(greatest(abs({flink}), abs({spark})) + {_MAGNITUDE})"
             near = f"abs({flink} - {spark}) <= {rounding.allowed(number, field, size, count)}"
-            # Spark treats NaN as the greatest number, and infinite values as equal to each other.
+            # Only finite sums may differ. For NaN and infinity, the size is not less than infinity,
+            # because Spark treats NaN as the greatest number.
             near = f"{size} < double('infinity') AND {near}"
             conditions.append(f"({flink} <=> {spark} OR coalesce({near}, false))")
         else:
@@ -434,7 +436,7 @@ def _rounded(state: SparkState, names: Sequence[str], rounding: Rounding | None)
 
 
 def _key_struct(state: SparkState, names: Sequence[str]) -> Column:
-    """Return a struct of the key's columns; ``names`` are the names of its parts."""
+    """Return a struct of the key's columns: ``names`` and, for windows, ``window``."""
     key_names = [*_unique(names), *["window"] * state.has_window]
     return F.struct(
         *(
@@ -445,16 +447,16 @@ def _key_struct(state: SparkState, names: Sequence[str]) -> Column:
 
 
 def _exact_texts(key: Column, state: SparkState) -> list[Column]:
-    """Return a key as a string if it has a floating-point number, otherwise None.
+    """Return the key as a string if the key contains a floating-point number, and otherwise [].
 
-    Spark joins and groups treat -0.0 and 0.0 as the same key, but their string forms differ.
+    The string tells -0.0 and 0.0 apart, which Spark joins and groups treat as the same key.
     """
     types = " ".join(field.type.simpleString() for field in state.keys)
     return [key.cast("string")] if re.search("float|double", types) else []
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Return unique names, with a number for a repeated name, such as sum, count, sum_2."""
+    """Return the names, with a number added to each repeated name: sum, count, sum_2."""
     unique: list[str] = []
     for name in names:
         others = (f"{name}_{number}" for number in count(2))

@@ -1,10 +1,10 @@
 """Bound the rounding error of floating-point sums.
 
 Spark and Flink add the same numbers in different orders, so their sums may differ in the last
-digits. Regardless of the order of addition, the computed sum of n numbers differs from the exact
-sum by a bounded amount. The bound is ``(n - 1) u / (1 - (n - 1) u)`` times the sum of the absolute
-values, with ``u = 2**-53`` (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section
-4.2). Two sums differ by at most twice this bound. For FLOAT additions, ``u = 2**-24``.
+digits. For every order, the computed sum of ``n`` numbers differs from the exact sum by at most
+``(n - 1) u / (1 - (n - 1) u)`` times the sum of the absolute values (Higham, Accuracy and Stability
+of Numerical Algorithms, 2002, section 4.2). ``u`` is ``2**-53`` for DOUBLE additions and ``2**-24``
+for FLOAT additions. Two computed sums differ by at most twice this bound.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from migrate.extensions.stateful_query.transfer.flat_state import Field
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Half the distance from 1.0 to the next DOUBLE, the largest relative error of one addition.
+# The largest relative error of one DOUBLE addition: half the distance from 1.0 to the next DOUBLE.
 UNIT = 2.0**-53
-# The same for FLOAT. Flink adds FLOAT values as FLOAT, but Spark adds them as DOUBLE.
+# The largest relative error of one FLOAT addition. Flink adds FLOAT values as FLOAT, but Spark adds
+# them as DOUBLE.
 SINGLE_UNIT = 2.0**-24
-# Spark's names for the fields that depend on the order of addition: Sum, Average, CentralMomentAgg,
-# Covariance, Corr @ Spark 4.0.0. Minima and maxima are exact.
+# The names of Spark's state fields whose values depend on the order of addition: Sum, Average,
+# CentralMomentAgg, Covariance, Corr @ Spark 4.0.0. Minima and maxima do not depend on the order.
 _ADDED = frozenset({"sum", "avg", "m2", "m3", "m4", "xAvg", "yAvg", "ck", "xMk", "yMk"})
 
 
 def rounding_error(additions: int, magnitude: float) -> float:
-    """Return the largest difference between sums of the same numbers in different orders.
+    """Return the largest possible difference between two sums of the same numbers.
+
+    The sums add the numbers in different orders.
 
     Args:
         additions: the number of additions, which is one less than the number of added numbers.
@@ -44,13 +47,13 @@ class Rounding:
     """The comparison of sums of floating-point numbers.
 
     Attributes:
-        additions: the largest number of additions that Spark and Flink each performed separately,
-            which is the number of records between the checkpoints.
+        additions: the largest number of additions to one sum that Spark or Flink performed. This is
+            the number of records between the checkpoints.
         float_error: the allowed difference, relative to the sum of the absolute values; None to
-            compute it from the number of additions.
-        all_fields: True if all floating-point fields are such sums; False if only the fields that
-            Spark aggregates add up are such sums.
-        singles: the indexes of the DOUBLE fields that Flink adds up as FLOAT.
+            compute the difference from the number of additions.
+        all_fields: True to compare every floating-point field as a sum. False to compare a field as
+            a sum only if its name shows that a Spark aggregate computes it by addition.
+        singles: the indexes of the fields that are DOUBLE in Spark but that Flink adds as FLOAT.
     """
 
     additions: int
@@ -73,8 +76,8 @@ class Rounding:
         Args:
             number: the index of the field.
             field: the field.
-            magnitude: an expression for the sum of the absolute values.
-            count: an expression for the number of values, if there is one.
+            magnitude: an SQL expression for the sum of the absolute values.
+            count: an SQL expression for the number of added values, or None if unknown.
         """
         if self.float_error is not None:
             return f"{self.float_error!r}D * {magnitude}"

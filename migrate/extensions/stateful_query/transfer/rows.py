@@ -1,12 +1,15 @@
 """Create rows from which a query computes the same state as in Flink.
 
-Each row counts as one record, so an entry with ``count`` n becomes n rows. All rows of a window
-(for hopping windows, of a pane) have the start time of the window. The times of a session's rows
-range from its first record to its last record. For ``dropDuplicates``, each key becomes one row.
+Each row counts as one record, so an entry with a count of 3 becomes three rows. For
+``dropDuplicates``, each key becomes one row. The event times of the rows depend on the windows:
 
-The Flink state contains the types of an entry's parts, but not their meanings. For SQL, it does not
-even contain their names. The user therefore selects each part with a Spark SQL expression over the
-columns of ``flink_state``.
+- For tumbling windows, all rows of a window have the start time of the window.
+- For hopping windows, all rows of a pane have the start time of the pane.
+- For sessions, the times range from the first record of the session to its last record.
+
+The Flink state contains the types of an entry's parts, but not their meanings. The state of an SQL
+job does not even contain their names. The user therefore selects each part with a Spark SQL
+expression over the columns of ``flink_state``.
 """
 
 from __future__ import annotations
@@ -63,10 +66,10 @@ from migrate.model.warning import WarningText
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The default limit. A small machine needs a few minutes to create this many rows. For more records,
-# the query should sum a weight instead of counting rows (see _check_row_count).
+# The default of ``most_rows``. A small machine needs a few minutes to create this many rows. For
+# more records, the query should sum a weight instead of counting rows (see _check_row_count).
 MOST_ROWS = 50_000_000
-# The column of Flink's values, in an SQL expression.
+# Matches the column ``value`` in an SQL expression.
 _VALUE = r"(?<![.\w])value\b"
 
 
@@ -75,15 +78,15 @@ class StateRows:
     """Rows for a stateful query, and the state that the query must have after it reads them.
 
     Attributes:
-        rows: rows in the stream's schema.
-        expected: a row for each entry. The columns are the key columns; for windows, ``window`` (a
-            struct of the timestamps start and end); a column for each of ``values``; and, for a
-            state with a TTL, ``last_access``.
-        keys: the stream's key columns, in the order of ``expected``.
-        values: the values, in the order of ``expected``.
+        rows: the rows that the query reads, in the stream's schema.
+        expected: the expected state, with a row for each entry. The columns are, in this order: the
+            key columns; ``window``, a struct of the timestamps start and end, if the state has
+            windows; a column for each of ``values``; and ``last_access``, if the state has a TTL.
+        keys: the stream's key columns, in the order of the key columns in ``expected``.
+        values: descriptions of the value columns, in the order of these columns in ``expected``.
         first_end: the earliest end of a window, in epoch milliseconds; None without windows.
-        overlapping: True if the windows overlap (hopping windows). In this case, rows may also be
-            in windows that Flink has fired.
+        overlapping: True if the windows overlap (hopping windows). A row may then also be in a
+            window that Flink has already fired.
         fired: the windows that Flink has fired but still keeps. There are no rows for these
             windows.
         origin: the origin of the state; None if the state's columns do not contain the origin.
@@ -91,12 +94,13 @@ class StateRows:
         time: the stream's event-time column; None without windows.
         entries: the number of Flink entries that became rows, before keys were merged.
         held: the number of entries in the Flink state, or None if unknown.
-        may_merge: True if the user has allowed entries with equal keys.
+        may_merge: True if the user has allowed the merging of entries with equal keys.
         slide_ms: the slide of hopping windows, in milliseconds; otherwise None.
         session_gap_ms: the gap of session windows, in milliseconds; otherwise None.
-        stores_records: whether Flink's entries contain more than keys (such as records) but only
-            the keys are expected.
-        unused: the fields of Flink's values that no argument uses, such as ``value.f1``.
+        stores_records: True if Flink's entries have values, such as records, but the query will
+            store only the keys.
+        unused: the fields of Flink's values that none of the user's expressions uses, such as
+            ``value.f1``.
     """
 
     rows: DataFrame
@@ -121,7 +125,8 @@ class StateRows:
     def left_out(self) -> int:
         """The number of Flink entries that the user has omitted, for example with ``where``.
 
-        Expired entries and fired windows are not counted. If the number is unknown, this is 0.
+        Omitted expired entries and omitted fired windows are not counted. If the number is unknown,
+        the result is 0.
         """
         if self.held is None or self.entries is None:
             return 0
@@ -129,7 +134,7 @@ class StateRows:
         return max(0, self.held - self.entries - expired - self.fired.number)
 
     def counted_in(self, proof: StateProof) -> StateProof:
-        """Return a proof about these rows, with the number of Flink entries added."""
+        """Return a copy of ``proof`` with the numbers of Flink entries that became these rows."""
         if self.entries is None:
             return proof
         return replace(
@@ -145,11 +150,11 @@ class StateRows:
     ) -> StateRows:
         """Return the rows as records of a Kafka source, for a query that parses records itself.
 
-        Columns without an argument, such as topic and offset, are null.
+        The other columns of the Kafka source, such as topic and offset, are null.
 
         Args:
-            value: an expression over the columns of the rows for the record's value, such as
-                ``to_json(struct(*))``.
+            value: an expression for the record's value, such as ``to_json(struct(*))``. All
+                expressions are over the columns of the rows.
             key: an expression for the record's key; null by default.
             timestamp: an expression for the record's timestamp; null by default.
         """
@@ -231,42 +236,46 @@ def aggregate_rows(
         state: the Flink state from ``flink_state``; first join sessions with their windows
             (``session_windows``).
         schema: the schema of the stream, such as ``parsed(kafka).schema``. Values are cast exactly
-            to its types; a column without an argument is null.
+            to the types in the schema. A column of the schema is null if no argument contains it.
         keys: for each groupBy column, in the order of the Spark key, an expression over the state's
             columns. Empty for a query without grouping columns.
-        count: the number of records. Without this argument, the query must not have ``count(*)``,
-            and an entry becomes the smallest number of rows that can contain the other values.
-        counts: for each of these stream columns, the number of records that have a value in the
-            column. A column with only a sum, a minimum, or a maximum is assumed to have a value in
-            every record.
-        sums: the sum of each of these columns.
-        averages: for each of these columns, the sum and the number of its values.
-        minima: the smallest value of each of these columns.
-        maxima: the largest value of each of these columns.
-        window: a struct of start and end, in epoch milliseconds, such as ``namespace``; for SQL
-            slices, ``named_struct('start', namespace - 10000, 'end', namespace)``.
-        time: the stream's event-time column, a TIMESTAMP; it requires ``window``.
-        slide_ms: the slide of hopping windows. In that case, the rows are for the panes of the
-            windows (see ``split_into_panes``). It requires ``window`` and ``count``, and cannot be
-            combined with ``minima``, ``maxima``, or ``session_gap_ms``.
+        count: an expression for the number of records. Without this argument, the query must not
+            have ``count(*)``, and an entry becomes the smallest number of rows that can contain the
+            other values.
+        counts: for stream columns, expressions for the number of records that have a value in the
+            column. If a column has only a sum, a minimum, or a maximum, every record is assumed to
+            have a value in the column.
+        sums: for stream columns, expressions for the sum of the column.
+        averages: for stream columns, pairs of expressions: for the sum of the column, and for the
+            number of its values.
+        minima: for stream columns, expressions for the smallest value of the column.
+        maxima: for stream columns, expressions for the largest value of the column.
+        window: an expression for a struct of start and end, in epoch milliseconds, such as
+            ``namespace``. For SQL slices, ``namespace`` is only the end. For slices of 10 seconds,
+            pass ``named_struct('start', namespace - 10000, 'end', namespace)``.
+        time: the stream's event-time column, a TIMESTAMP. This argument requires ``window``.
+        slide_ms: the slide of hopping windows, in milliseconds. The rows are then rows of panes,
+            not of windows (see ``split_into_panes``). This argument requires ``window`` and
+            ``count``, and cannot be combined with ``minima``, ``maxima``, or ``session_gap_ms``.
         session_gap_ms: the job's session gap, in milliseconds.
         ttl_ms: the TTL of the state, in milliseconds, if it has one. Entries that had expired when
             the job was stopped are omitted (``StateRows.expired``). None keeps every entry.
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. The default is
             the time at which the checkpoint's ``_metadata`` was written, or the last access in the
             state if that is later.
-        merge_keys: True to merge entries whose keys become equal. Their counts and sums are added
-            up, and their smallest and largest values are used. Keys become equal because of an
-            expression, or because Spark treats -0.0 and 0.0 as the same key. By default, such
-            entries are refused when the states are compared.
+        merge_keys: True to merge entries whose keys become equal. Keys become equal because of an
+            expression, or because Spark treats -0.0 and 0.0 as the same key. When
+            entries are merged, their counts and sums are added up, and the smallest minimum and the
+            largest maximum are kept. By default, entries with equal keys are refused when the
+            states are compared.
         most_rows: the maximum number of rows to create.
 
     Raises:
-        Refused: the state has a TTL, and ``ttl_ms`` is missing; the state was used after
+        Refused: the state has a TTL, and ``ttl_ms`` is missing; an entry was used after
             ``stopped_at_ms``; ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
-            result depends on the time; the number of rows would exceed ``most_rows``; a session has
-            too few records to reach from its start to its end; the state does not show which
-            windows have fired; or the state's windows end at wall-clock times instead of instants.
+            result depends on the stop time; the number of rows would exceed ``most_rows``; a
+            session has too few records to reach from its start to its end; the state does not show
+            which windows have fired; or the state's windows end at wall-clock times, not instants.
         UsageError: a column is not in the schema, the arguments cannot be combined, or a type
             cannot be cast exactly to the type in the stream.
         DecodeError: the timers of the windows, or the checkpoint, cannot be read.
@@ -311,7 +320,7 @@ def aggregate_rows(
     aggregates = group_by_column(types, values)
     key_names = [f"k{number}" for number in range(len(keys))]
     value_names = [f"v{number}" for number in range(len(values))]
-    # The expression, type, and description of each column of the entries.
+    # For each column of the entries: the expression, the type, and the description.
     parts: dict[str, tuple[str, DataType, str]] = {
         name: (expression, types[key], key)
         for name, (key, expression) in zip(key_names, keys.items(), strict=True)
@@ -334,7 +343,8 @@ def aggregate_rows(
         entries = merge_entries(entries, [*key_names, *bounds], kinds)
     entries = entries.withColumn("n", F.expr(row_count(values, aggregates)))
     if session_gap_ms is not None:
-        # The smallest number of records that can reach from the session's start to its end.
+        # The smallest number of records that can reach from the session's start to its end, because
+        # the time between two consecutive records is at most the gap.
         least = f"greatest((end - start + {session_gap_ms} - 1) div {session_gap_ms}, 1)"
         entries = entries.withColumn("least", F.expr(least))
         if count is not None:
@@ -345,7 +355,7 @@ def aggregate_rows(
         number = rows_of_entries
     held = _held(whole)
     if held is not None and number is not None and held < number:
-        held = None  # the rows come from several states
+        held = None  # more entries than this state has: they come from several states
     if window is not None:
         check_instants(state, first_end)
     rows = entries
@@ -353,7 +363,7 @@ def aggregate_rows(
         rows = split_into_panes(entries, key_names, value_names, slide_ms)
     for column in aggregates:
         rows = divide_sum(rows, column)
-    # sequence(0, -1) counts down, so n = 0 needs a different expression.
+    # If n is 0, sequence(0, n - 1) counts down from 0 to -1, so an empty array is used instead.
     rows = rows.withColumn("i", F.explode(F.expr("IF(n > 0, sequence(0L, n - 1), array())")))
     for column in aggregates:
         rows = add_value(rows, column)
@@ -399,12 +409,15 @@ def stores_records(state: DataFrame) -> bool:
 
 
 def records_not_moved() -> WarningText:
-    """Return the warning about a query that stores only keys instead of Flink's records."""
+    """Return the warning that the query stores only the keys, not Flink's records."""
     return WarningText(RECORDS_NOT_MOVED())
 
 
 def _unused_fields(state: DataFrame, expressions: Iterable[str]) -> tuple[str, ...]:
-    """Return the fields of a state's values that no SQL expression uses; () for other values."""
+    """Return the fields of a state's values that no SQL expression uses.
+
+    Return () if the values have no fields.
+    """
     if "value" not in state.columns:
         return ()
     type_ = state.schema["value"].dataType
@@ -440,7 +453,8 @@ def merge_entries(
         if kind in ("min", "max"):
             merge = F.expr(f"{kind}({name})")
         elif isinstance(type_, (FloatType, DoubleType)):
-            # Add in a fixed order, because the rows and the comparison each compute this sum.
+            # Spark computes this sum twice: for the rows, and for the comparison. Add in a fixed
+            # order, so that both results are equal.
             values_of_key = f"array_sort(collect_list({name}))"
             merge = F.expr(
                 f"IF(size({values_of_key}) = 0, NULL, aggregate({values_of_key}, "
@@ -454,7 +468,7 @@ def merge_entries(
 
 
 def _held(state: DataFrame) -> int | None:
-    """Return the number of entries in a DataFrame's state; None without an origin."""
+    """Return the number of entries in the state from which a DataFrame comes; None if unknown."""
     origin = origin_of(state)
     if origin is None:
         return None
@@ -488,7 +502,7 @@ def _named_values(
     minima: Mapping[str, str] | None,
     maxima: Mapping[str, str] | None,
 ) -> Iterator[tuple[AggregateValue, str]]:
-    """Yield each value and its expression."""
+    """Yield each aggregate value with the user's expression for it."""
     if count is not None:
         yield AggregateValue("count"), count
     for kind, by_column in (("count", counts), ("sum", sums), ("min", minima), ("max", maxima)):
@@ -502,8 +516,8 @@ def _named_values(
 def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
     """Raise Refused if a session has too few records to reach from its start to its end.
 
-    If a session has too few records, ``count`` is not the number of records, or ``session_gap_ms``
-    is not the job's gap.
+    There are two possible reasons: the user's ``count`` is not the number of records, or
+    ``session_gap_ms`` is not the job's gap.
     """
     for row in entries.where("n IS NULL OR n < least").select("start", "end", "n", "least").take(1):
         raise Refused(
@@ -518,7 +532,10 @@ def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
 
 
 def _check_row_count(entries: DataFrame, most_rows: int) -> tuple[int | None, int]:
-    """Check the number of rows to create; return the first end of a window, and an entry count."""
+    """Check the number of rows to create, which must not exceed ``most_rows``.
+
+    Return the earliest end of a window (None without windows), and the number of entries.
+    """
     first = F.min("end") if "end" in entries.columns else F.lit(None)
     sums = F.sum("n").alias("rows"), first.alias("first"), F.count("*").alias("entries")
     (totals,) = entries.agg(*sums).collect()

@@ -1,10 +1,12 @@
 """Read the state of a Spark query from its checkpoint location.
 
-Spark 4 has a state data source. With Spark 3.5, a helper query starts on a copy of the checkpoint
-location and reads no records. It groups by the parts of the key, and computes the ``max`` of each
-part of the value. ``max`` is stored as one field of its column's type, so the state layout is the
-same. In complete mode, a query emits its entire state, which in this case is the original query's
-state.
+With Spark 4, the state data source reads the state. Spark 3.5 does not have this data source, so a
+helper query starts on a copy of the checkpoint location. The helper query reads no records. In
+output mode ``complete``, it emits its entire state, which is the state of the original query.
+
+Spark can start the helper query because its state has the same layout as the original state. The
+helper query groups by the parts of the key, and computes ``max`` for each part of the value. Spark
+stores each ``max`` as one field, with the type of its column.
 
 Source: the state data source (``statestore``, ``state-metadata``) @ Spark 4.0.0:
 StateDataSource, StatePartitionReader. StateSchemaCompatibilityChecker, SchemaHelper.SchemaV2Reader
@@ -53,8 +55,8 @@ if TYPE_CHECKING:
 _AGGREGATE_FORMAT = "spark.sql.streaming.aggregation.stateFormatVersion"
 # The number of seconds between checks of a query's progress.
 _POLL_SECONDS = 5
-# Turned off for the helper query, because its fields may be nullable even if the original fields
-# are not.
+# This check is disabled for the helper query, because the fields of this query may be nullable even
+# if the original fields are not.
 _SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 
 
@@ -65,11 +67,13 @@ def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Pa
         spark: the session.
         checkpoint: the query's checkpoint location.
         batch: the number of the batch.
-        work: for Spark 3.5, a temporary directory that the executors share; it must exist until the
-            returned state has been used. Spark 4 does not use it.
+        work: for Spark 3.5, a temporary directory that the executors share. Do not remove the
+            directory before the returned state has been used. With Spark 4, the argument is not
+            used.
 
     Raises:
-        Refused: the query does not have exactly one state store, or this Spark cannot read it.
+        Refused: the query does not have exactly one state store, or this Spark version cannot read
+            the state store.
         InputError: the query's logs have an unknown version.
         OSError: with Spark 3.5, the location cannot be copied to ``work``.
     """
@@ -131,7 +135,7 @@ def run_available(writer: DataStreamWriter, checkpoint: Path) -> dict[str, Any] 
 
 
 def _number_fields(name: str, type_: StructType) -> Column:
-    """Return a struct with numbers as field names, because the original names may repeat."""
+    """Replace a struct's field names, which may repeat, with ``_0``, ``_1``…."""
     fields = ", ".join(
         f"_{number}: {field.dataType.simpleString()}" for number, field in enumerate(type_.fields)
     )
@@ -159,7 +163,7 @@ def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path
     files = work / "no records"
     files.mkdir(parents=True)
     for name in ("0.json", "1.json"):
-        files.joinpath(name).write_text("{}\n")  # even a filtered-out row causes a batch
+        files.joinpath(name).write_text("{}\n")  # a row, so that Spark runs a batch
     copy_to_read(checkpoint, batch, work / "checkpoint", source_file=files / "0.json")
     keys = [
         F.session_window("at", "1 second").alias(f"g{number}")
@@ -200,8 +204,9 @@ def _struct(name: str, columns: Sequence[str]) -> Column:
 def stored_schemas(path: Path) -> tuple[StructType, StructType]:
     """Return the schemas of a key and a value from a schema file.
 
-    The file contains a version and then, for each schema, the number of pieces of its JSON and the
-    pieces themselves. The version and the pieces are written with Java's ``writeUTF``.
+    The file starts with a version. The JSON of each schema follows, divided into pieces: the number
+    of pieces, and then the pieces. The version and the pieces are in the format of Java's
+    ``writeUTF``.
     """
     cursor = Cursor(path.read_bytes(), str(path))
     version = cursor.utf("version")
@@ -214,7 +219,7 @@ def stored_schemas(path: Path) -> tuple[StructType, StructType]:
 
 
 def operator_of(key: StructType, value: StructType) -> str:
-    """Return the Spark 4 name of an operator whose state has these schemas."""
+    """Return the name that Spark 4 has for an operator whose state has these schemas."""
     if value.names == [NO_VALUE]:
         return DEDUPLICATE
     if value.names == ["expiresAtMicros"]:

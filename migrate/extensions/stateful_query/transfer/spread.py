@@ -1,10 +1,12 @@
 """Compute the values in the rows that represent one state entry.
 
-An aggregating query can get values such as a sum into its state only by reading rows. Each entry
-therefore becomes rows whose aggregate values equal the entry's values.
+A query with aggregates computes every value in its state, such as a sum, from rows. Each entry of
+the Flink state therefore becomes several rows. The aggregates over these rows are equal to the
+values of the entry.
 
-An exact sum is divided evenly among the rows, so that each row's value fits into the column's
-type. A floating-point sum is in the first row. The minimum and the maximum get separate rows.
+The sum of an integer or DECIMAL column is divided evenly among the rows, so that each row's value
+fits into the column's type. A floating-point sum is not divided: the first row has the entire sum.
+The minimum and the maximum get separate rows.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ class ColumnAggregates:
     """The aggregate values in Flink for one column of the stream.
 
     Attributes:
-        by_kind: the names of the entry columns, by kind: ``count``, ``sum``, ``min``, ``max``.
+        by_kind: for each kind of value (``count``, ``sum``, ``min``, ``max``), the name of the
+            column with this value in the entries.
     """
 
     column: str
@@ -64,12 +67,12 @@ class ColumnAggregates:
 
     @property
     def extremes(self) -> list[str]:
-        """Return the columns of the minimum and of the maximum; empty without both."""
+        """Return the columns of the minimum and of the maximum, if they exist."""
         return [self.by_kind[kind] for kind in ("min", "max") if kind in self.by_kind]
 
     @property
     def value_count(self) -> str:
-        """Return an expression for k, where the first k rows of an entry have a value."""
+        """Return an expression for k; only the first k rows of an entry have a value."""
         return f"coalesce({self.by_kind['count']}, 0)" if "count" in self.by_kind else "n"
 
     @property
@@ -82,7 +85,7 @@ class ColumnAggregates:
         return self.type.scale if isinstance(self.type, DecimalType) else 0
 
     def unscaled(self, part: str) -> str:
-        """Return an expression for ``part`` as an unscaled number: 150 for 1.50 with scale 2.
+        """Return an expression for ``part`` without a decimal point: 150 for 1.50 with scale 2.
 
         ``part`` is the name of an entry column that contains a sum, minimum, or maximum.
         """
@@ -90,7 +93,7 @@ class ColumnAggregates:
 
 
 def type_of(value: AggregateValue, types: Mapping[str, DataType]) -> DataType:
-    """Return the type of a value; an exact sum has more digits than its column."""
+    """Return the type of a value; for an exact sum, this is a DECIMAL with 38 digits."""
     if value.kind == "count" or value.column is None:
         return LongType()
     type_ = types[value.column]
@@ -102,7 +105,7 @@ def type_of(value: AggregateValue, types: Mapping[str, DataType]) -> DataType:
 def group_by_column(
     types: Mapping[str, DataType], values: Sequence[AggregateValue]
 ) -> list[ColumnAggregates]:
-    """Group the values by column; if a column has several values of a kind, the first is used."""
+    """Group the values by column; if a column has several values of a kind, use the first."""
     has_row_count = AggregateValue("count") in values
     columns: dict[str, ColumnAggregates] = {}
     for number, value in enumerate(values):
@@ -131,10 +134,10 @@ def group_by_column(
 
 
 def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnAggregates]) -> str:
-    """Return an expression for the number of rows for an entry.
+    """Return an expression for the number of rows that an entry becomes.
 
-    This is the entry's ``count(*)``, or else the smallest number of rows that can contain all
-    values.
+    This number is the entry's ``count(*)``. Without ``count(*)``, it is the smallest number of rows
+    that can contain all values.
     """
     if values and values[0] == AggregateValue("count"):
         return "v0"
@@ -144,11 +147,12 @@ def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnAggregat
 
 
 def divide_sum(entries: DataFrame, column: ColumnAggregates) -> DataFrame:
-    """Add columns that divide a sum among the rows of an entry, as unscaled values.
+    """Add columns with the quotient and the remainder of a sum that is divided among rows.
 
-    ``add_value`` puts the minimum and the maximum into the first rows, and the quotient into each
-    remaining row. It adds the remainder to the first of these remaining rows, one unit each. A
-    floating-point sum is not divided.
+    ``add_value`` puts the minimum and the maximum into the first rows of an entry, and the quotient
+    into each other row. The remainder is less than the number of these other rows. Starting with
+    the first of them, ``add_value`` increases as many rows by 1 as the remainder requires. All
+    numbers are unscaled (see ``unscaled``). A floating-point sum is not divided.
     """
     if "sum" not in column.by_kind or isinstance(column.type, _ROUNDED):
         return entries
@@ -165,12 +169,12 @@ def divide_sum(entries: DataFrame, column: ColumnAggregates) -> DataFrame:
 
 
 def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
-    """Add the value of row ``i`` of an entry's ``n`` rows, in the type of the stream's column."""
+    """Add a column with the value for row ``i`` of an entry, in the type of the stream's column."""
     extremes, total = column.extremes, column.by_kind.get("sum")
     if total is None:
         value = f"IF(i = 0, {extremes[0]}, {extremes[-1]})" if extremes else _any_value(column.type)
     elif isinstance(column.type, _ROUNDED):
-        # The first row gets the complete sum, and the other rows get 0, so that nothing is rounded.
+        # The first row gets the entire sum, and the other rows get 0, so that nothing is rounded.
         zero = f"CAST(0 AS {column.type.simpleString()})"
         value = f"IF({total} IS NULL OR i = 0, {total}, {zero})"
     else:
@@ -186,7 +190,7 @@ def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
             f"ELSE {quotient} + IF(i - {len(extremes)} < {remainder}, 1, 0) END"
         )
         if scale := column.scale:
-            # With a division by 10**scale, Spark would keep only six digits after the decimal
+            # Do not divide by 10**scale, because Spark would keep only six digits after the decimal
             # point.
             value = (
                 f"CAST(concat(CAST({value} AS {_UNSCALED}), 'E-{scale}') AS DECIMAL(38,{scale}))"

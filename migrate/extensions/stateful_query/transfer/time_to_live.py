@@ -1,9 +1,9 @@
 """Remove expired entries from a state with a TTL.
 
-Flink treats an expired entry as absent. Spark's entries do not expire, so entries that had expired
-when the job was stopped are omitted. A savepoint contains the time of the last access to each
-entry. The TTL is only in the job's code (``StateTtlConfig``, or ``table.exec.state.ttl`` for SQL),
-so the user passes it.
+Flink treats an expired entry as absent. Spark's entries do not expire, so the Spark state must not
+contain the entries that had expired when the job was stopped. A savepoint contains the time of the
+last access to each entry. The TTL is only in the job's code (``StateTtlConfig``, or
+``table.exec.state.ttl`` for SQL), so the user must pass the TTL.
 
 Source: TtlUtils.expired (``lastAccess + ttl <= now``), TtlListState, TtlMapState @ Flink 1.20, 2.2.
 """
@@ -53,15 +53,16 @@ class ExpiredEntries:
 
     Attributes:
         ttl_ms: the TTL in milliseconds; None if every entry is kept.
-        number: the number of expired entries; for a LIST, of expired elements.
-        stopped_at_ms: the time at which the job was stopped, in epoch milliseconds; None if every
-            entry is kept, or the state has no entries.
-        doubtful: the number of expired entries that would not have expired if the job had stopped
-            as early as possible, at the newest access to any entry; 0 if the user passed the stop
-            time.
+        number: the number of expired entries; for a LIST, the number of expired elements.
+        stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. None if every
+            entry is kept, or if the state has no entries and the user did not pass a time.
+        doubtful: the number of entries that have expired by ``stopped_at_ms`` but not by
+            ``earliest_stop_ms``. If the job was stopped before ``stopped_at_ms``, some of these
+            entries may not have expired. 0 if the user passed the stop time.
         earliest_stop_ms: the earliest possible time of the stop, in epoch milliseconds. This is the
-            time that the user passed, or the newest access to any entry. ``stopped_at_ms`` may be
-            later, because it may be the time of a copy.
+            time that the user passed. By default, it is the newest access to any entry.
+            ``stopped_at_ms`` may be later, because it may be the time at which the checkpoint was
+            copied.
     """
 
     ttl_ms: int | None
@@ -71,7 +72,7 @@ class ExpiredEntries:
     earliest_stop_ms: int | None = None
 
     def warnings(self) -> Iterator[WarningText]:
-        """Yield the warnings for a query with this state."""
+        """Yield the warnings about a query that starts with this state."""
         if self.ttl_ms is None:
             yield WarningText(EXPIRY_IGNORED())
             return
@@ -97,26 +98,26 @@ def unexpired(
         state: the Flink state, as returned by ``flink_state``, with the ``last_access`` column.
         ttl_ms: the job's TTL in milliseconds; None keeps every entry.
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. The default is
-            the time at which the checkpoint's ``_metadata`` was written, or the last access in the
-            state if that is later.
+            the later of two times: the time at which the checkpoint's ``_metadata`` was written,
+            and the newest access to any entry.
 
     Raises:
-        Refused: the state has a TTL, and ``ttl_ms`` is missing; the state was used after
+        Refused: the state has a TTL, and ``ttl_ms`` is missing; an entry was used after
             ``stopped_at_ms``; or ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
-            result depends on the time of the stop.
-        UsageError: ``ttl_ms`` is not positive, or it is a number even though the state has no TTL;
-            the ``last_access`` column is missing; or the time of the stop cannot be determined.
+            result depends on the stop time.
+        UsageError: ``ttl_ms`` is not positive; ``ttl_ms`` is a number, but the state has no TTL;
+            the ``last_access`` column is missing; or the stop time cannot be determined.
         DecodeError: the checkpoint cannot be read.
     """
     kept, warnings = leave_out_and_warn(state, ttl_ms, stopped_at_ms)
-    # ``select`` makes a new DataFrame, because ``kept`` may be the user's own DataFrame.
+    # ``kept`` may be the user's own DataFrame, so ``select`` makes a new one for the attribute.
     return with_warnings(kept.select("*"), warnings)
 
 
 def leave_out_and_warn(
     state: DataFrame, ttl_ms: TimeToLive, stopped_at_ms: int | None
 ) -> tuple[DataFrame, tuple[WarningText, ...]]:
-    """Return the result of ``unexpired`` and its warnings, and print the warnings on stderr.
+    """Return the result and the warnings of ``unexpired``, and print the warnings on stderr.
 
     Raises:
         Refused, UsageError, DecodeError: as in ``unexpired``.
@@ -132,9 +133,9 @@ _Result = TypeVar("_Result", "DataFrame", "GroupedData")
 
 
 def with_warnings(result: _Result, warnings: Sequence[str]) -> _Result:
-    """Return a Spark result with a ``warnings`` attribute.
+    """Add a ``warnings`` attribute to a Spark result, and return the result.
 
-    The caller uses the result as a DataFrame or GroupedData, so it cannot be wrapped.
+    The result cannot be wrapped, because the caller uses it as a DataFrame or GroupedData.
     """
     result.warnings = tuple(warnings)  # type: ignore[attr-defined]  # added to Spark's object
     return result
@@ -194,7 +195,7 @@ def leave_out_expired(
 
 
 def check_time_to_live(state: DataFrame) -> None:
-    """Raise Refused if a state has a TTL; called if the user did not pass a TTL."""
+    """Raise Refused if a state has a TTL. Call this function if the user did not pass a TTL."""
     if may_expire(state):
         origin = origin_of(state)
         if origin is None:
@@ -207,10 +208,13 @@ def _is_list(state: DataFrame) -> bool:
 
 
 def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:
-    """Return the time at which the job was stopped, and the original path of any copied checkpoint.
+    """Return the time at which the job was stopped, and the path that a checkpoint was copied from.
+
+    The path is None if the checkpoint is not a copy, or if the user passed the stop time.
 
     The clock of a file store may differ from the job's clock, or may count only whole seconds. If
-    ``_metadata`` seems to be older than the last access, the time of the last access is used.
+    ``_metadata`` seems to be older than the newest access (``newest``), return the time of this
+    access.
     """
     if stopped_at_ms is not None:
         if stopped_at_ms < newest:
@@ -234,7 +238,8 @@ def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tupl
 def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tuple[int, int]:
     """Count the entries, or list elements, that were last used at or before ``stop_limit``.
 
-    Of these, also count those that were last used after ``newest_limit``.
+    Return this number, and the number of counted entries that were last used after
+    ``newest_limit``.
     """
 
     def number(limit: int) -> Column:
@@ -248,7 +253,7 @@ def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tupl
 
 
 def _used_after(state: DataFrame, limit: int) -> DataFrame:
-    """Return the entries, or list elements, last used after ``limit`` or at an unknown time."""
+    """Return the entries, or list elements, whose last use is after ``limit`` or unknown."""
     bound = F.lit(_limit_to_bigint(limit))
     if not _is_list(state):
         return state.where(F.col(LAST_ACCESS).isNull() | (F.col(LAST_ACCESS) > bound))
@@ -263,5 +268,5 @@ def _used_after(state: DataFrame, limit: int) -> DataFrame:
 
 
 def _limit_to_bigint(value: int) -> int:
-    """Limit a time to the range of BIGINT, for a TTL of ``Long.MAX_VALUE``."""
+    """Limit a time to the range of BIGINT, which a TTL of ``Long.MAX_VALUE`` would exceed."""
     return max(value, -(2**63))

@@ -1,7 +1,7 @@
 """Compare a savepoint's state with the state of a primed query, key by key (``verify-state``).
 
-The query may already have run. The comparison uses its state from before the first batch of Kafka
-records, for as long as Spark keeps that state.
+The query may already have read from Kafka. The comparison uses the state before the query's first
+batch from Kafka. It is therefore possible only as long as Spark keeps this old state.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from migrate.targets.location import LocalDirectory, location
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# The column with the number of Flink entries that became a key.
+# The column that contains, for each key, the number of Flink entries with this key.
 _ENTRIES = "entries"
 
 
@@ -70,9 +70,9 @@ def verify_state(
         directory: the query's checkpoint location, on a disk.
         operator: the operator in the savepoint.
         state: the name of the operator's state.
-        expect: Spark SQL expressions over the Flink columns, one for each field of the Spark key
-            and value, in order. The default is the parts of the Flink key, the parts of a MAP key,
-            the window, and the parts of the value.
+        expect: comma-separated Spark SQL expressions over the Flink columns, one for each field of
+            the Spark key and value, in order. By default, these are the parts of the Flink key, the
+            parts of a MAP key, the window, and the parts of the value.
         sample: the number of Flink keys to compare; None to compare all. With a sample, keys that
             only Spark has are not errors.
         conf: settings for a new Spark session.
@@ -128,7 +128,7 @@ def verify_state(
         expected = _expected(flink, expect, spark_state)
         expected = expected.withColumn(_ENTRIES, F.lit(1))
         if merge_keys:
-            # Merge before sampling, because all of a key's entries contribute to its value.
+            # Merge before sampling, because a sample may lack some of the entries of a key.
             kinds = [(_ENTRIES, "sum")]
             for name, field in zip(spark_state.value_columns, spark_state.values, strict=True):
                 kinds.append((name, field.name))
@@ -153,7 +153,7 @@ def verify_state(
 def _work_directory(
     spark: SparkSession, checkpoint: Path
 ) -> TemporaryDirectory[str] | nullcontext[str]:
-    """Return a temporary directory that the executors share; for Spark 4, none is needed."""
+    """Return a temporary directory that the executors share, or an empty string for Spark 4."""
     if not is_before_4(spark):
         return nullcontext("")
     return TemporaryDirectory(
@@ -164,11 +164,11 @@ def _work_directory(
 def primed_batch(directory: str) -> int:
     """Return the number of the last batch that primed the query.
 
-    Each priming batch ends at the offsets of the seed. The first batch from Kafka starts at these
-    offsets.
+    In the offset log, each priming batch ends at the offsets of the seed. The first batch from
+    Kafka starts at these offsets.
 
     Raises:
-        Refused: no such batch exists, or it is no longer in the log.
+        Refused: no batch has primed the query, or the batch is no longer in the log.
         InputError: the directory is not a checkpoint location, or is damaged.
     """
     files = Files()
@@ -195,8 +195,9 @@ def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFr
 def _part_expressions(flink: DataFrame, state: SparkState) -> Iterator[str]:
     """Yield SQL expressions for the parts of the key, the window, and the parts of the value.
 
-    The key of a MAP entry is part of the key. The window is yielded even if the Spark state has no
-    window, so that several Flink entries with the same key are detected.
+    For a MAP, the parts of the key include the map key. The window is yielded even if the Spark
+    state has no window. The numbers of columns then differ, so the comparison fails instead of
+    treating several windows of Flink as one key.
     """
     parts = {
         name: _parts(name, flink.schema[name].dataType)
@@ -215,7 +216,7 @@ def _part_expressions(flink: DataFrame, state: SparkState) -> Iterator[str]:
 
 
 def _parts(column: str, type_: DataType) -> list[tuple[str, str]]:
-    """Return the name of each part of a column, and an SQL expression for it."""
+    """Return, for each part of a column, its name and an SQL expression for the part."""
     if not isinstance(type_, StructType):
         return [(column, column)]
     return [(name, f"{column}.{quoted(name)}") for name in type_.names]

@@ -1,4 +1,4 @@
-"""Check a primed query's watermark against Flink's windows, and warn about it."""
+"""Check a primed query's watermark against Flink's windows, and yield warnings."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ def check_watermark(
     ``watermark_ms`` is the user's value, in epoch milliseconds.
 
     Raises:
-        UsageError: ``watermark_ms`` is set but the query has no watermark, or ``watermark_ms`` is
-            missing but the query has a watermark.
-        Refused: Flink's windows show that Flink's watermark was lower or higher than the value.
+        UsageError: ``watermark_ms`` is set, but the query has no watermark; or the query has a
+            watermark, but ``watermark_ms`` is missing.
+        Refused: Flink's windows show that Flink's watermark was lower or higher than
+            ``watermark_ms``.
     """
     if not has_watermark:
         if watermark_ms is not None:

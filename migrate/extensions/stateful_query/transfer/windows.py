@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FiredWindows:
-    """Windows that have fired but that Flink keeps for late records.
+    """The windows that have fired but that Flink keeps for late records.
 
     Attributes:
-        last_end: the latest end of these windows, in epoch milliseconds; None without windows.
+        last_end: the latest end of these windows, in epoch milliseconds; None if no such window
+            exists.
     """
 
     number: int = 0
@@ -42,7 +43,8 @@ class FiredWindows:
 def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
     """Return the contents of sessions, with each session's current window as its ``namespace``.
 
-    When sessions merge, Flink stores the contents under one of the old windows.
+    When sessions merge, Flink stores the contents of the new session under the window of one of the
+    old sessions. This function replaces the old window with the window of the new session.
 
     Args:
         contents: the ``window-contents`` state.
@@ -58,12 +60,13 @@ def unfired_windows(state: DataFrame) -> tuple[DataFrame, FiredWindows]:
 
     A window that has not fired has a timer at its last millisecond. If the job allows late records,
     Flink keeps a fired window until a later timer fires. Fired windows are omitted, because Spark
-    would fire them a second time. The state is returned unchanged if the job does not allow late
-    records, or if ``_timers`` returns None.
+    would fire them a second time. If the job does not allow late records, or if ``_timers`` returns
+    None, the state is returned unchanged.
 
     Raises:
-        Refused: the job allows late records, and either the state lacks ``key`` or ``namespace``,
-            or none of its windows has a timer at the window's last millisecond.
+        Refused: the job allows late records, but the state lacks ``key`` or ``namespace``; or the
+            job allows late records, but no window in the state has a timer at the window's last
+            millisecond.
         UsageError, DecodeError: as in ``read_keyed_state``.
     """
     timers = _timers(state, of_contents=True)
@@ -94,13 +97,13 @@ def unfired_windows(state: DataFrame) -> tuple[DataFrame, FiredWindows]:
 def check_instants(state: DataFrame, first_end: int | None) -> None:
     """Check that the end of the first window is an instant, not a wall-clock time.
 
-    For a TIMESTAMP_LTZ column, Flink SQL stores windows in the wall-clock time of the job's time
-    zone, but stores their timers as instants.
+    If the event time is a TIMESTAMP_LTZ column, Flink SQL stores windows in the wall-clock time of
+    the job's time zone. However, the timers of these windows are instants.
 
     ``first_end`` is the end of the first window that becomes rows, in epoch milliseconds.
 
     Raises:
-        Refused: Flink's timer for that window is at a different time.
+        Refused: Flink's timer for the first window is at a different time than ``first_end``.
         UsageError, DecodeError: as in ``read_keyed_state``.
     """
     timers = _timers(state, of_contents=False)
@@ -118,9 +121,9 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
 def _timers(state: DataFrame, *, of_contents: bool) -> DataFrame | None:
     """Return the pending timers of event-time windows, or None.
 
-    ``of_contents`` is True if ``state`` must be ``window-contents``, and False for other states.
-    Return None if the state does not match, if its origin is missing, or if the timers are not for
-    windows.
+    Return None if the timers are not for windows, or if the origin of ``state`` is unknown. With
+    ``of_contents``, also return None if ``state`` is not ``window-contents``. Without it, also
+    return None if ``state`` is ``window-contents``.
     """
     origin = origin_of(state)
     if origin is None or (origin.state == WINDOW_CONTENTS) != of_contents:
@@ -146,16 +149,25 @@ def split_into_panes(
     """Split hopping windows into panes.
 
     A pane is the time from the start of one window to the start of the next window, ``slide_ms``
-    later. Panes do not overlap. If a window has k panes, window p consists of the panes p to p+k-1.
-    Window p+1 consists of the panes p+1 to p+k. The result is pane p = window p - window p+1 + pane
-    p+k. Pane p+k is replaced using the same equation, and so on. Each pane then becomes a
-    combination of sums and differences of windows.
+    later. Panes do not overlap. Let ``W[p]`` be the sum in window number p, ``P[p]`` the sum in the
+    pane with the same start, and k the number of panes in a window:
 
-    Windows before the first window in ``entries`` have fired, so no pane starts before that window.
+        W[p]   = P[p] + P[p+1] + … + P[p+k-1]
+        W[p+1] = P[p+1] + … + P[p+k-1] + P[p+k]
+
+    The difference of these two equations gives the sum in a pane:
+
+        P[p] = W[p] - W[p+1] + P[p+k]
+
+    ``P[p+k]`` is replaced using the same equation, and so on. Each pane then becomes a combination
+    of sums and differences of windows.
+
+    Flink has fired all windows before the first window in ``entries``, so no pane starts before the
+    first window.
 
     Args:
-        entries: a row for each window, with the key, ``start``, ``end``, the sums, and ``n``, its
-            number of records.
+        entries: a row for each window, with the columns of the key, ``start``, ``end``, the sums,
+            and ``n``, the number of records in the window.
         keys: the columns of the key.
         sums: the columns of the sums.
         slide_ms: the distance between the starts of two consecutive windows.
