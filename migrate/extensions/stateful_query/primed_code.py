@@ -33,7 +33,7 @@ def priming_code(
         checkpoint_location: the query's checkpoint location; for several states, the directory
             that gets a checkpoint location for each state.
         connector: the JAR file of Spark's Kafka connector.
-        file: the name of the file, for the first line.
+        file: the name of the printed file, which is shown in its first line.
         allow_ran_on: True if the move was allowed even though the job has output beyond the
             savepoint.
     """

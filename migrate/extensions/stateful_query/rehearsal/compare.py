@@ -62,7 +62,7 @@ class FlinkState(NamedTuple):
     """The state of a checkpoint.
 
     Attributes:
-        rows: the rows that the query reads.
+        rows: the rows from which the query computes this state.
         expected: as in ``prime``.
         time_to_live: the TTL of the state, or None.
     """
@@ -215,11 +215,11 @@ def compare_output(spark_rows: DataFrame, flink_rows: DataFrame, rounding: Round
 
     Columns match by name. The result contains keys and values, like a comparison of states:
 
-    - If no column is compared within a rounding error, each distinct row is a key. The value is the
+    - If the rows contain no floating-point sums, each distinct row is a key. The value is the
       number of times that the row occurs.
-    - Otherwise, the columns with floating-point numbers are the value, and the other columns are
-      the key. Several rows may have the same key, so the key has an additional column,
-      ``occurrence``. It numbers these rows in the order of their values.
+    - Otherwise, the columns with these sums are the value, and the other columns are the key.
+      Several rows may have the same key, so the key has an additional column, ``occurrence``. This
+      column numbers the rows of a key in the order of their values.
 
     Raises:
         UsageError: the column names differ, or a type cannot be cast exactly.

@@ -3,11 +3,14 @@
 Flink drops an entry once ``last_access + ttl_ms <= now`` (TtlUtils.expired @ Flink 1.20, 2.2).
 Spark never drops an entry because of a TTL.
 
-If a key is in the earlier checkpoint but not in the later one, expiry explains this only under two
-conditions. The last access to the key, as stored in the earlier checkpoint, must be old enough. No
-record between the checkpoints may have changed the key's value, because a change is a new access,
-which restarts the TTL. If expiry is not the reason, the job has cleared the key, or the query is
-wrong.
+If a key is in the earlier checkpoint but not in the later one, its TTL can be the reason only if
+both of these conditions are met:
+
+- The last access to the key, as stored in the earlier checkpoint, is old enough.
+- No record between the checkpoints has changed the key's value. A change is a new access, which
+  restarts the TTL.
+
+Otherwise, the job has cleared the key, or the query is wrong.
 """
 
 from __future__ import annotations
@@ -59,14 +62,20 @@ class Expiry:
 
     @property
     def limit_ms(self) -> int | None:
-        """The newest last access with which a key has certainly expired by the later checkpoint."""
+        """The limit for certain expiry by the later checkpoint.
+
+        A key has certainly expired if its last access is at or before this time.
+        """
         if self.ttl_ms is None or self.later_ms is None:
             return None
         return self.later_ms - self.ttl_ms
 
     @property
     def possible_limit_ms(self) -> int | None:
-        """The newest last access with which a key may have expired by the later checkpoint."""
+        """The limit for possible expiry by the later checkpoint.
+
+        A key has certainly not expired if its last access is after this time.
+        """
         if self.ttl_ms is None or self.later_ms is None:
             return None
         return max(self.later_ms, self.latest_ms or self.later_ms) - self.ttl_ms
@@ -174,7 +183,7 @@ class StateTimeToLive(NamedTuple):
 
 
 def expiry_of(earlier: StateTimeToLive | None, later: StateTimeToLive | None) -> Expiry | None:
-    """Return the expiry between two checkpoints; None if a checkpoint does not show the TTL."""
+    """Combine the TTLs of two checkpoints; return None if a checkpoint does not show a TTL."""
     if earlier is None or later is None:
         return None
     return Expiry(later.ttl_ms, earlier.earliest_ms, later.earliest_ms, later.latest_ms)

@@ -33,7 +33,8 @@ Parse = Callable[["DataFrame"], "DataFrame"]
 
 _EARLIEST = -2  # in startingOffsets
 _SUBSCRIPTIONS = ("assign", "subscribe", "subscribepattern")
-# Prefixes of options that ``_read`` replaces or that exist only for streaming reads.
+# ``_read`` removes the user's options that start with one of these prefixes. It sets some of these
+# options itself, and the others are only for streaming reads.
 _REPLACED = (
     *(*_SUBSCRIPTIONS, "ending", "failondataloss", "starting"),
     *("maxoffsetspertrigger", "maxtriggerdelay", "minoffsetspertrigger"),

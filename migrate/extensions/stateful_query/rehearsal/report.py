@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _MOST_STATES = 5
 _MOST_KEYS = 10
 _MOST_RECORDS = 100
-# The columns of Spark's Kafka source that identify the record of an event.
+# The columns of Spark's Kafka source that identify the Kafka record from which an event was parsed.
 _RECORD_COLUMNS = ("topic", "partition", "offset")
 _WINDOW = "window"
 
@@ -71,15 +71,15 @@ class Rehearsal:
         written: the number of rows that the query wrote; None if the rows were not kept.
         output_proof: the comparison of a stateful query's rows with ``output``; None for a query
             without state, or without ``output``.
-        compared: the number of keys that were compared, matching or not. For a query without state,
-            and for ``output``, the number of rows.
+        compared: the number of compared keys, whether or not they match. If ``output`` was
+            compared, its rows are also counted.
         not_compared: groups of keys that were not compared. Each group has a reason and, if the
             keys can be counted, their number.
         changed: the number of compared keys that Flink added or whose value Flink changed between
             the checkpoints; None for a query without state.
-        is_right: False if a comparison found a difference. Otherwise, None if there is no verdict,
-            because the compared fraction of the keys is less than ``min_compared``, or because a
-            check has no result (``undetermined``). True in all other cases.
+        is_right: False if a difference proves the query wrong. Otherwise, None if there is no
+            verdict, because the compared fraction of the keys is less than ``min_compared``, or
+            because a check has no result (``undetermined``). True in all other cases.
         undetermined: the checks without a result.
         wrong_output: the differing rows in ``output_proof``, in the format of ``wrong``; None if
             ``output_proof`` is None.

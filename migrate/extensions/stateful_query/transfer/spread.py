@@ -32,7 +32,7 @@ _OWN_ROWS = "create the rows yourself, and pass the expected Spark state as expe
 
 @dataclass(frozen=True, slots=True)
 class AggregateValue:
-    """An aggregate value in each entry of the Flink state.
+    """One of the aggregate values that each entry of the Flink state contains.
 
     Attributes:
         kind: ``count``, ``sum``, ``min``, or ``max``; the field in the Spark state has the same
