@@ -1,18 +1,19 @@
-"""Find a position in a log's copy, and test whether the new log is a copy. Pure, no I/O.
+"""Find a position in the new log, and test whether the new log is a copy. Pure, no I/O.
 
 The old log is a partition in the job's cluster. The new log is the partition to which a mirror
 copies the old log. A copy is a record in the new log, and its origin is the record in the old log.
 
-``find_copy`` is a generator. It yields the range to read, and the caller sends the records to it.
-The caller can therefore run many searches together, and read for many partitions at the same time.
+``find_copy`` is a generator. It yields each range to read, and the caller sends the records of this
+range. The caller can therefore run many searches together, and read for many partitions at the same
+time.
 
 1. *Around the position.* ``match_records`` searches the new log for the records around the
    position. If these records do not match, longer runs are compared.
 2. *From the log start to the position.* ``find_copy`` follows the mirror record by record
    (``Follower``). If there are more than ``Depth.counted`` records, ``find_copy`` compares only
-   samples: blocks of records at many offsets, the anchors. All anchors must be in the new log, in
-   the same order. If two anchors are equally far apart in both logs, and neither log has gaps, the
-   records between the anchors are not read and count as ``unread``.
+   samples at many offsets. Each sample is a block of records, called an anchor. All anchors must be
+   in the new log, in the same order. If two anchors are equally far apart in both logs, and neither
+   log has gaps, the records between the anchors are not read and count as ``unread``.
 3. *From the position to the log end.* The same as step 2, except that the new log may end with
    records from producers that have moved to the new cluster.
 
@@ -231,13 +232,13 @@ def _has_equal_unread(
 
 
 def _possible_origins(copy: Record, depth: Depth) -> Generator[Read, Surroundings, list[int]]:
-    """Return the offsets of a copy's possible origins in the old log, from the copy's time on."""
+    """Search the old log from the copy's time on; return the offsets of all possible origins."""
     run = yield Read(Side.OLD, max(0, copy.timestamp), 0, depth.searched, is_time=True)
     return [record.offset for record in run.after if record.is_copied_as(copy)]
 
 
 def _check_unknown(match: Match, unknown: Record, own: Surroundings, depth: Depth) -> Reading:
-    """Return the violation to report, depending on whether the old log contains a copy's origin."""
+    """Return the violation to report, after a search for the origin of the copy ``unknown``."""
     is_filtered = match.outcome is MatchOutcome.FILTERED
     if is_filtered and own.is_from_start:
         return match  # the origin is a record that the old log has lost
@@ -274,9 +275,9 @@ def _count_aborted(
 ) -> Generator[Read, Surroundings, int]:
     """Return the number of records of aborted transactions in the new log, from an offset on.
 
-    Only records among the offsets that were read count. Among committed records, each committed
-    transaction leaves one offset without a record, and an aborted transaction leaves more. Without
-    such gaps, the result is 0.
+    Only the offsets that were read count. Between the committed records, a committed transaction
+    leaves a gap of one offset, and an aborted transaction leaves a larger gap. Without larger gaps,
+    the result is 0.
     """
     after = [copy.offset for copy in copies.records if copy.offset >= place]
     if all(last - first <= 2 for first, last in pairwise([place, *after, copies.first_unread])):
@@ -289,7 +290,7 @@ def _count_aborted(
 
 
 def _is_final(match: Match, own: Surroundings, copies: Surroundings) -> bool:
-    """Return whether longer runs would provide no new evidence."""
+    """Return whether a comparison of more records would provide no new evidence."""
     if match.outcome.is_match or match.outcome is MatchOutcome.LAGGING:
         return True
     if match.outcome is MatchOutcome.WENT_BACK and match.bound is Bound.EXACT:
@@ -337,9 +338,9 @@ def _check_lag(
 ) -> Generator[Read, Surroundings, Match]:
     """Return a mirror's lag, or a different match if the mirror may have rewound.
 
-    A mirror that has rewound copied more records before. The whole new log is therefore searched
-    for the first record that seems to have no copy. If this record is found, the mirror has
-    rewound.
+    A mirror copies more records before it rewinds than after the rewind. The whole new log is
+    therefore searched for a copy of the first record that seems to be missing. If the new log
+    contains a copy of this record, the mirror has rewound.
     """
     if not match.records:
         return match
@@ -359,7 +360,7 @@ def _check_lag(
 def _origin(
     copy: Record, depth: Depth, partition: int | None = None
 ) -> Generator[Read, Surroundings, int | None]:
-    """Return the offset of a copy's origin in the old log, or None if it is not found."""
+    """Return the offset of a copy's origin in the old log, or None if no origin is found."""
     time = max(0, copy.timestamp)
     run = yield Read(Side.OLD, time, 0, depth.searched, is_time=True, partition=partition)
     return next((record.offset for record in run.records if record.is_copied_as(copy)), None)
@@ -400,8 +401,8 @@ class _Anchor:
     """The offsets of one block of records in both logs.
 
     Attributes:
-        is_doubtful: True if a block between this anchor and the next one was not found at the
-            expected place.
+        is_doubtful: True if a block of old records between this anchor and the next one has no
+            certain place in the new log.
     """
 
     old: int
@@ -434,7 +435,7 @@ def _may_be_trusted(span: tuple[_Anchor, _Anchor]) -> bool:
 
 
 class _Check:
-    """A test of whether the new log is also a copy far from the position.
+    """A test of whether the new log is a copy of the old log, even far from the position.
 
     Attributes:
         starts_later: True if the origin of the new log's first record comes after the first
@@ -455,13 +456,15 @@ class _Check:
         self._is_sampled = False  # whether some records before the position are not read
         # The old offsets that were compared.
         self._seen = match.seen
-        # ``history`` does not count records in this range as compared. The range ends at the log
-        # end offset, because a rewound mirror may have copied later records first.
+        # ``history`` does not add records in this range to the number of compared records. The
+        # range ends at the log end offset, because a rewound mirror may have copied later records
+        # before earlier ones.
         self._not_before = range(match.seen.start, max(match.seen.stop, own.log_end))
         self._kept = 4 * depth.chunk  # the number of old records to keep in memory
         self._is_search_complete = False
         self.starts_later = False
-        self._first_trailing: int | None = None  # the offset of the first copy without an origin
+        # The offset of the first of the copies without an origin at the end of the new log.
+        self._first_trailing: int | None = None
         self._has_unknown = False  # whether the search for a copy's origin has ended early
         self._is_first_known: bool | None = False  # whether the old log has the first copy's origin
         # If either log has gaps, equal distances are no evidence of equal numbers of records.
@@ -548,7 +551,7 @@ class _Check:
             self._has_gaps |= bool(run.before) and run.before[-1].offset + 1 < log_end
 
     def _skip(self, offsets: int) -> None:
-        """Add a number of offsets to the unread offsets in the new log."""
+        """Add to the number of unread offsets in the new log."""
         self._match = replace(self._match, unread=self._match.unread + max(0, offsets))
 
     def _is_first(self, anchor: _Anchor) -> Generator[Read, Surroundings, bool]:
@@ -583,7 +586,7 @@ class _Check:
         if new is None:
             is_complete = is_first_complete and self._is_search_complete
             return violation_match(1, 0) if is_complete else None
-        # A mirror that went back may have copied later records first.
+        # A mirror that went back may have copied later records before earlier ones.
         self._is_first_known = yield from _are_known(first.after[:1], depth)
         if self._own.log_start == 0 and self._is_first_known is False:
             # The old log never contained older records.
@@ -597,7 +600,7 @@ class _Check:
     def _anchors(
         self, start: _Anchor, known: _Anchor
     ) -> Generator[Read, Surroundings, list[_Anchor]]:
-        """Return anchors from ``start`` to ``known``: evenly spread, with more near the end."""
+        """Return anchors from ``start`` to ``known``: half evenly spaced, half near the end."""
         distance = known.old - start.old
         number = self._depth.anchors
         evenly = {start.old + distance * n // (number // 2 + 1) for n in range(1, number // 2 + 1)}
@@ -628,11 +631,11 @@ class _Check:
     def _new_block(
         self, block: Sequence[Record], next_: _Anchor, number: int = 0
     ) -> Generator[Read, Surroundings, int | None]:
-        """Return the offset in the new log of one record in a block, or None if it is not found.
+        """Return the offset of the copy of one record in a block, or None if no copy is found.
 
         ``block`` contains old records before the anchor ``next_``. ``number`` is the record's index
-        in the block. After a search, ``_is_search_complete`` shows whether every offset before the
-        anchor was searched.
+        in the block. After a search, ``_is_search_complete`` shows whether every offset of the new
+        log before the anchor was searched.
         """
         expected = next_.new - (next_.old - block[0].offset)
         if expected >= self._copies.log_start:
@@ -670,9 +673,10 @@ class _Check:
     def _old_block(
         self, block: Sequence[Record], next_: _Anchor
     ) -> Generator[Read, Surroundings, int | None]:
-        """Return the offset in the old log of a block of copies, or None if it is not found.
+        """Return the offset of the origin of a block's first copy, or None if no origin is found.
 
-        ``block`` contains records of the new log. Only those before the anchor ``next_`` count.
+        ``block`` contains records of the new log. Records at or after the anchor ``next_`` are
+        ignored.
         """
         block = [copy for copy in block if copy.offset < next_.new]
         expected = next_.old - (next_.new - block[0].offset)
@@ -695,8 +699,8 @@ class _Check:
         if self._is_sampled and is_trusted and not is_short:
             self._skip(last.new - first.new)
             return None
-        # A mirror that went back may have copied the last anchor's records before those of the
-        # first anchor.
+        # A mirror that went back may have copied the records of the last anchor before the records
+        # of the first anchor.
         follower = Follower(begin=first.old, seen=self._not_before, kept=self._kept)
         stretch = _Stretch(min(first.old, last.old), True, first.new, last.new)
         most = None if depth.is_whole else depth.counted - self._read
@@ -719,7 +723,7 @@ class _Check:
         return (yield from _violation(follower, lacking, foreign, self._depth))
 
     def _count(self, compared: int) -> None:
-        """Add to the number of compared records; for ``PROVED``, the number is already complete."""
+        """Add to the number of compared records, unless the outcome is already ``PROVED``."""
         if self._match.outcome is MatchOutcome.PROVED:
             return
         self._match = replace(self._match, compared=self._match.compared + compared)
@@ -819,7 +823,7 @@ class _Check:
         """Return a violation if copies are missing between ``known`` and the last copy.
 
         There are too many records to read all of them. In logs without gaps, copies are missing if
-        these two records are farther apart in the old log than in the new log.
+        ``known`` and the last copy are farther apart in the old log than in the new log.
         """
         end = yield Read(Side.NEW, self._copies.log_end, self._depth.block, 1)
         last = next((copy for copy in end.before if copy.offset > known.new), None)
@@ -875,14 +879,14 @@ class _Check:
             return not_found_match("some copies were not found in the job's log")
         if not match.is_all_copied:
             return Match(MatchOutcome.FOREIGN, records=least)
-        if is_doubtful:  # too many records to search are as new as these records
+        if is_doubtful:  # there were too many records to search all of them for an origin
             return replace(match, is_searched_to_end=False, unread=match.unread + trailing)
         return match
 
     def _are_last_known(
         self, first: int, side: Side, partition: int | None = None
     ) -> Generator[Read, Surroundings, bool | None]:
-        """Return whether the other log contains any of the new log's records from an offset on.
+        """Return whether a log contains any of the new log's records from ``first`` on.
 
         Return None if the search reads too many records.
         """
@@ -896,7 +900,7 @@ class _Check:
             first = run.first_unread
 
     def _is_any_cut(self) -> Generator[Read, Surroundings, bool]:
-        """Return whether the old topic has lost records from the start of any of its logs."""
+        """Return whether any partition of the old topic has lost records from its log start."""
         is_cut = self._own.log_start > 0
         for other in self._others:
             if not is_cut:
@@ -907,13 +911,16 @@ class _Check:
     def _are_copied_again(
         self, first: int, newest: Record
     ) -> Generator[Read, Surroundings, bool | None]:
-        """Return whether any of the new log's records from an offset on also occurs before it.
+        """Return whether any of the new log's last records is also in the new log before ``first``.
 
-        In that case, the mirror copied the record again, and the old topic no longer contains it.
-        False means that producers wrote all of these records. This is certain only if they are
-        newer than ``newest`` and than the compared records of the old log. Otherwise, a record may
-        be older: the mirror may have copied it late, or its earlier copy may no longer be in the
-        new log. In that case, or if the search reads too many records, return None.
+        The last records are those from the offset ``first`` on. True means that the mirror copied a
+        record again, and that the old topic no longer contains the record. False means that
+        producers wrote all of the last records. This is certain only if they are newer than
+        ``newest`` and newer than the compared records of the old log.
+
+        Return None if some of the last records are older, and no earlier copy is found. The mirror
+        may have copied such a record late, or the new log may have lost the earlier copy. Also
+        return None if the search reads too many records.
         """
         time = max(record.timestamp for record in (newest, *self._own.records))
         at, is_certain = first, True
@@ -931,7 +938,7 @@ class _Check:
     def _follow(
         self, follower: Follower, stretch: _Stretch, most: int | None
     ) -> Generator[Read, Surroundings, bool]:
-        """Read both logs up to the end of a stretch, or until ``most`` copies are read.
+        """Read both logs up to the end of a stretch, or until ``most`` copies have been read.
 
         Return True if the whole stretch was read.
         """
@@ -1001,7 +1008,7 @@ class _Check:
         return None
 
     def _is_rest_equal(self, known: _Anchor) -> Generator[Read, Surroundings, bool]:
-        """Return whether samples of the rest of the new log have the expected origins."""
+        """Return whether samples of the new log after ``known`` have the expected origins."""
         depth = self._depth
         end = yield Read(Side.NEW, self._copies.log_end, depth.block, 1)
         if not end.before or end.before[0].offset <= known.new:
@@ -1025,7 +1032,7 @@ class _Check:
             if run.after[0].offset != expected:
                 return False
         if sum(copy.digest == end.before[-1].digest for copy in end.before) > 1:
-            return False  # the mirror may have copied it twice
+            return False  # the mirror may have copied the last record twice
         self._count(sum(map(len, blocks)))
         return True
 
@@ -1037,7 +1044,7 @@ def _violation(
     missing = follower.missing + lacking
     is_uncertain = follower.is_start_uncertain
     if missing and follower.has_equal:
-        # Some copies may be copies of different, equal records, so only one record is counted.
+        # Equal records hide which of them are missing, so only one missing record is counted.
         missing, is_uncertain = 1, is_uncertain or not (follower.missing or foreign)
     elif (record := follower.next_copied) is not None:
         run = yield Read(Side.OLD, max(0, record.timestamp), 0, depth.searched, is_time=True)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from migrate.model.record import Record
 from migrate.planning.match_records import RecordIndex
 
-# The first copies in the new log may be copies of later records. This constant is the maximum
-# number of such copies to keep.
+# The first copies in the new log may be copies of later records. This is the maximum number of such
+# copies to keep in memory.
 _MOST_LATE = 1000
 
 
@@ -25,25 +25,26 @@ class Follower:
 
     Attributes:
         leading: with ``is_open``, the number of older records at the start of the new log.
-        late: with ``is_open``, the copies at the start that are as new as the first old record, so
-            that their origins may be later records. Only the first of them are kept; ``late_count``
-            is the number of all of them.
-        is_from_first: with ``is_open``, whether the first old record is copied first.
-        missing: the number of old records that the mirror passed without a copy.
-        next_copied: the old record after these missing records.
+        late: with ``is_open``, copies at the start of the new log that are at least as new as the
+            first old record, so their origins may be later records. This list contains only the
+            first of these copies; ``late_count`` is the number of all of them.
+        is_from_first: with ``is_open``, True if the mirror started at or before the first old
+            record.
+        missing: the number of old records that the mirror skipped.
+        next_copied: the first record that the mirror copied after it had skipped records.
         foreign: the number of runs of copies without an origin that are followed by a known copy.
             The first copy of a run also has no origin among the old records that are not in memory.
             With ``is_open``, copies before a copy of the first record do not count, because their
             origins may be older records.
         trailing: the number of copies without an origin since the last known copy.
         first_unknown: the offset of the first of the ``trailing`` copies.
-        repeated: the number of copies of records that were copied before.
+        repeated: the number of copies of records that already had a copy.
         compared: the number of old records with a copy, excluding records in ``seen``.
-        is_start_uncertain: whether the copies may start or restart at a different record than
-            assumed, because equal records exist. In that case, a record that seems to be missing
-            may not be missing.
-        uncertain: how far, in records, the last copy's origin may be below its highest possible
-            origin.
+        is_start_uncertain: True if the copies may start or restart at a different record than
+            assumed, because equal records exist. A record that seems to be missing may then have a
+            copy.
+        uncertain: the number of records between the lowest and the highest possible origin of the
+            last copy.
         oldest: the old log's first record, if the old log has lost older records. Copies before the
             copy of this record may be copies of the lost records.
         undecided: the number of copies that may be copies of lost records (see ``oldest``) but may
@@ -70,11 +71,12 @@ class Follower:
         self._index, self._begin, self._is_open = RecordIndex(), begin, is_open
         self._has_older = is_open  # if so, a mirror that goes back may copy older records first
         self._seen, self._kept = seen, kept
-        # True if the number of repeated records does not matter, so any record may come first.
+        # True if copies of records before ``begin`` are allowed, because nothing depends on the
+        # number of repeated records.
         self._may_precede = begin is not None
         self._first = 0  # the number of the first record in memory
-        # The number and the offset of the first record in each addition, to reread the old log from
-        # this record.
+        # For each call of ``add_old``, the number and the offset of its first record. The old log
+        # can be reread from these records.
         self._marks: list[tuple[int, int]] = []
         self.leading = self.late_count = 0
         self.late: list[Record] = []
@@ -199,7 +201,7 @@ class Follower:
             self._marks.pop()
         if self._marks:
             number, offset = self._marks.pop()
-        else:  # at most one record per offset precedes the first record
+        else:  # between ``origin`` and the first record, there is at most one record per offset
             number, offset = first - (first_offset - origin), origin
         self._index, self._first, self._state, self._begin = RecordIndex(), number, number, origin
         return offset
@@ -218,7 +220,7 @@ class Follower:
         return self._index.records[-1] if self._index.records else None
 
     def lacking(self, end: int) -> int:
-        """Return the number of old records below an offset that the mirror has not copied yet."""
+        """Return the number of uncopied records between the mirror's progress and an offset."""
         left = self._index.records[max(0, self._state - self._first) :]
         return sum(record.offset < end for record in left)
 

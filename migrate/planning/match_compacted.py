@@ -24,7 +24,7 @@ from migrate.planning.plan import MatchOutcome
 
 
 def match_compacted(old: Surroundings, new: Surroundings) -> Match:
-    """Find the place of a position in the new log; see ``match_records``."""
+    """Find the place in the new log that corresponds to a position; see ``match_records``."""
     match = match_records(old, new, is_compacted=True)
     # Records that only the new log contains may be consumed records that the old log has lost.
     is_certain = match.outcome is MatchOutcome.MATCHED or not match.trailing
@@ -106,8 +106,8 @@ class _Comparison:
             # consumed these records, so a start at ``low`` might duplicate them.
             outcome, records = MatchOutcome.AMBIGUOUS, high - low
         if tombstones:
-            # Compaction removed these tombstones, or the mirror has not copied them yet. In the
-            # second case, a reader that starts here reads them once the mirror has copied them.
+            # Compaction removed these tombstones, or the mirror has not copied them yet. If the
+            # mirror copies them later, a reader that starts here reads them.
             outcome, records = MatchOutcome.AMBIGUOUS, records + tombstones
         before, after = len(self.before), len(self.after)
         return Match(
@@ -123,21 +123,21 @@ class _Comparison:
         )
 
     def _is_copied(self, offset: int) -> bool:
-        """Return whether the old log has a record at this offset, and the new log has its copy."""
+        """Return whether the old log has a record at this offset, and the new log has a copy."""
         return any(record.offset == offset and self._copies(record) for record in self._old_run)
 
     def _count_lacking(self, both: Sequence[int]) -> tuple[int, int]:
-        """Count the old records whose missing copies are not explained by compaction.
+        """Count the old records that have no copy, although compaction does not explain this.
 
-        Compaction of the new log explains a missing record if a later record with the same key was
-        copied. It explains a missing tombstone if any later record was copied. Consumed records
-        before the first copied record do not count. If the new log ends before a copy of a later
-        record, records after the last copied record count only if they were consumed. The mirror
-        might not have copied the unconsumed records yet.
+        Compaction of the new log explains a missing copy if a later record with the same key was
+        copied. For a tombstone, a later copied record with any key is sufficient. Consumed records
+        before the first copied record do not count. Records after the last copied record count only
+        if they were consumed, because the mirror might not have copied unconsumed records yet.
 
         Returns:
-            The number of records, and the number of tombstones after the last copied record. Either
-            compaction has removed these tombstones, or the mirror has not copied them.
+            The number of unexplained records, and the number of tombstones after the last copied
+            record. Either compaction has removed the copies of these tombstones, or the mirror has
+            not copied them.
         """
         copied = [index for index, record in enumerate(self._old_run) if self._copies(record)]
         position = len(self._old.before)
@@ -166,7 +166,7 @@ class _Comparison:
         return lacking, tombstones
 
     def _has_unexplained(self, both: Sequence[int]) -> bool:
-        """Return whether compaction fails to explain a record that is only in the new log.
+        """Return whether a record is only in the new log, and compaction does not explain this.
 
         Records are examined only between the first and the last record that both logs contain.
         """

@@ -1,4 +1,4 @@
-"""Find a position in a copy of its log, by the records around it. Pure, no I/O.
+"""Find a position in a copy of its log, by the records around the position. Pure, no I/O.
 
 The old log is a partition in the job's cluster. The new log is the partition to which a mirror
 copies the old log. A copy is a record in the new log, and its origin is the record in the old log.
@@ -15,26 +15,29 @@ If all records differ, each copy has one origin, and the passes are certain. If 
 that explain the new log. A match must be valid for all of them. A mirror's offset syncs can exclude
 some sequences (see ``_Alignment._trusted_syncs``).
 
-If no sequence of passes explains the new log, it violates the assumption that it is a mirror. In
-that case, the outcome identifies the violation: records without a copy (``FILTERED``), copies
+If no sequence of passes explains the new log, it cannot be the output of a mirror that copies all
+records. The outcome then identifies the violation: records without a copy (``FILTERED``), copies
 without an origin (``FOREIGN``), or both (``OTHER_PARTITIONING``).
 
-A number of records is exact if only one sequence of passes is possible and all records that can
-change the number were read. Otherwise, the number is a bound, or the position is refused. The
-bounds of each number are:
+Most outcomes contain a number of records, such as the records that are not copied yet. This number
+is exact if only one sequence of passes is possible, and all records that can change the number were
+read. Otherwise, the number is a bound, or the position is refused. Each number has these bounds:
 
-- Not copied yet: the lower bound counts the records from the highest possible origin on, if no
-  earlier copy was deleted or left unread. The upper bound counts the records from the lowest
-  possible origin on. The number is also an upper bound if an earlier copy may have been deleted, or
-  if the records may be of aborted transactions, which are never copied.
-- Expired: the lower bound counts the records up to the lowest possible origin. If only an upper
-  bound is possible, the position is refused.
-- Filtered: the lower bound counts the records between the origins of two copies that have no equal
-  record, minus the copies between these two copies. There is no upper bound.
-- Foreign: the lower bound counts the copies without any origin. There is no upper bound. If not all
-  records were searched, the position is refused.
-- Duplicated: the lower bound counts the copies of records that are already copied. The upper bound
-  counts the copies that exceed the lowest possible origins, if all of the log is read.
+- Records that are not copied yet: the lower bound counts the records after the highest possible
+  origin of a copy. This requires that no earlier copy was deleted or left unread. The upper bound
+  counts the records after the lowest possible origin of the last copy. The number is only an upper
+  bound if an earlier copy may have been deleted, or if the records may belong to aborted
+  transactions, which are never copied.
+- Expired records: the lower bound counts the records before the lowest possible origin of the first
+  copy. If only an upper bound is possible, the position is refused.
+- Filtered records: the lower bound counts the records between the origins of two copies, minus the
+  copies between these two copies. Each of the two copies must have no equal record. There is no
+  upper bound.
+- Foreign records: the lower bound counts the copies without any origin. There is no upper bound. If
+  not all records were searched, the position is refused.
+- Duplicated records: the lower bound counts the copies of records that are already copied. The
+  upper bound counts all copies after the place, except one copy of each record that certainly comes
+  at or after the position. This requires that the new log was read to its end.
 
 Copies of equal records in a different order look like the copies of a mirror that went back. After
 the first pass, a pass therefore counts only if it recopies a record that has no equal record.
@@ -81,8 +84,8 @@ class Match:
         next_offset: the position in the new log. For ``AMBIGUOUS`` and ``WENT_BACK``, this is the
             first of several places. For outcomes without a place, it is None.
         lowest: the lowest offset at which a start reads the same records as a start at
-            ``next_offset``. It is one above the offset of the last record before the place, or None
-            if that offset is unknown.
+            ``next_offset``. This is the offset of the last record before the place, plus 1; or None
+            if this record was not read.
         before, after: the number of records that match directly before and after the place (in
             compacted logs: the number of records around the place that both logs contain).
         records: for ``AMBIGUOUS`` and ``WENT_BACK``, the number of records that a start at
@@ -98,8 +101,8 @@ class Match:
         unread: how many offsets of the new log, before and after the place, were not read, or were
             not compared because the old log may have lost their records.
         aborted: how many records of aborted transactions the new log has after the place.
-        is_by_syncs: True if a mirror's offset syncs show which of several equal records it has
-            copied.
+        is_by_syncs: True if a mirror's offset syncs show which of several equal records the mirror
+            has copied.
         is_doubtful: True if the old log has equal records, and some of them may belong to aborted
             transactions. Without the records of aborted transactions, the place may be different.
         trailing: the number of records without an origin after the last copy.
@@ -107,8 +110,8 @@ class Match:
         unknown: for a violation, a copy without an origin among the records that were read. For
             ``FILTERED``, the last unknown copy before the first known copy, if the origin of this
             unknown copy may be an older record.
-        first_pair, last_pair: the (old, new) offsets of the first and the last record in the
-            compared runs whose copy is certain.
+        first_pair, last_pair: of the compared records whose copy is certain, the (old, new) offsets
+            of the first and the last one.
     """
 
     outcome: MatchOutcome
@@ -152,7 +155,7 @@ def match_records(
     is_compacted: bool = False,
     syncs: Sequence[Sequence[tuple[int, int]]] = (),
 ) -> Match:
-    """Find the place of a position in the new log.
+    """Find the place in the new log that corresponds to a position in the old log.
 
     Args:
         old: the records around the position in the old log.
@@ -195,7 +198,7 @@ def violation_match(missing: int, foreign: int, bound: Bound = Bound.AT_LEAST) -
 
 
 class RecordIndex:
-    """An index of the old log's records, by which the possible origins of a copy are found.
+    """An index of the old log's records, for finding the possible origins of a copy.
 
     A record's index is its number in the order of addition, starting at 0.
     """
@@ -210,7 +213,7 @@ class RecordIndex:
             self.records.append(record)
 
     def equal_times(self) -> set[int]:
-        """Return the times of the records that have an equal record."""
+        """Return the timestamps of the records that have an equal record."""
         return {
             self.records[indexes[0]].timestamp
             for indexes in self._indexes.values()
@@ -274,8 +277,9 @@ class _Alignment:
         """Return the origins of copies according to the mirrors' trustworthy offset syncs.
 
         Syncs for an earlier copy of the topic or for a different target may agree with equal
-        records by chance. The mirror's newest syncs, in ascending order, must therefore all agree
-        with the records. At least one of them must agree with a record that has no equal record.
+        records by chance. A mirror's syncs are therefore trusted only if the newest ones, as far as
+        they are in ascending order, all agree with the records. In addition, at least one of them
+        must agree with a record that has no equal record.
         """
         own = {record.offset: index for index, record in enumerate(self._own)}
         copies = {copy.offset: at for at, copy in enumerate(self._run)}
@@ -296,12 +300,12 @@ class _Alignment:
     def _find_highest(self) -> list[int]:
         """Return the highest possible origin of each copy; count the violations.
 
-        If the new log starts with copies of older records, the mirror then continued at the start
-        of ``old``. Otherwise, it may have started at any record of ``old``.
+        If the new log starts with copies of records older than ``old``, the mirror continued with
+        the first record of ``old``. Otherwise, it may have started with any record of ``old``.
         """
         state = 0 if self._first and self._has_older else self._count
         highest: list[int] = []
-        unknown = 0  # copies without an origin before this one
+        unknown = 0  # the number of copies without an origin directly before this copy
         for possible in self._origins:
             if not possible:
                 unknown += 1
@@ -322,7 +326,7 @@ class _Alignment:
     def _find_lowest(self) -> list[int]:
         """Return the lowest possible origin of each copy, for a new log without violations."""
         lowest = list(self._highest)
-        least = 0  # the mirror must have come at least this far
+        least = 0  # the lowest possible origin of the next copy
         for at in range(len(lowest) - 1, -1, -1):
             possible = self._origins[at]
             fitting = [origin for origin in possible if least - 1 <= origin <= self._highest[at]]
@@ -352,7 +356,7 @@ class _Alignment:
         return not self._old.is_to_end and copy.timestamp in self._equal_times
 
     def violation(self) -> Match | None:
-        """Return any violation of the mirror assumption from the first to the last known copy."""
+        """Return the violation if the new log cannot be the output of a mirror, else None."""
         foreign = self._foreign
         if self._first and not self._has_older:
             foreign += self._first  # the old log never contained older records
@@ -461,7 +465,7 @@ class _Alignment:
         """
         if not self._equal_times or all(b == a + 1 for a, b in pairwise(self._highest)):
             return False
-        copied: set[int] = set()  # the certain origins
+        copied: set[int] = set()  # the origins of earlier copies, if they are certain
         state, is_certain = 0, True
         for possible in self._origins:
             mask = sum(1 << origin for origin in possible)
@@ -478,7 +482,7 @@ class _Alignment:
 
     @property
     def _undecided(self) -> int:
-        """The number of copies of lost old records, or of records that other clients wrote."""
+        """The number of copies that are of lost old records, or were written by other clients."""
         return self._highest.count(-1)
 
     @property
@@ -498,7 +502,7 @@ class _Alignment:
         trailing = place < len(self._run)
         if not (self._new.is_to_end or trailing):
             return not_found_match("too many records have the same timestamp")
-        top = max(self._highest) + 1  # before the mirror went back, if it did
+        top = max(self._highest) + 1  # higher than ``most`` if the mirror went back
         if most < self._position <= top:
             # The mirror has copied the consumed records, and will recopy some of them.
             if least == 0 or not self._old.is_from_start:
@@ -521,7 +525,7 @@ class _Alignment:
         return self._make(MatchOutcome.AT_END, place)
 
     def _is_settled_later(self, low: Sequence[int], high: Sequence[int]) -> bool:
-        """Return whether only the last copies are uncertain and more records follow in both logs.
+        """Return whether only the last copies are uncertain, and both logs contain more records.
 
         The last copies must be copies of the last records of ``old``, in order.
         """
@@ -531,7 +535,7 @@ class _Alignment:
         return low[: certain + 1] == high[: certain + 1] and certain >= 0
 
     def _ambiguous(self, place: int, low: Sequence[int], high: Sequence[int]) -> Match:
-        """Return the match for equal records that do not show which of them was consumed."""
+        """Return the match if equal records hide which of them were consumed."""
         if not self._is_all_known or -1 in low:
             return not_found_match(EQUAL_RECORDS)
         certain = {
@@ -601,7 +605,7 @@ def _count_equal(records: Sequence[Record], copies: Sequence[Record]) -> int:
 
 
 def match_without_place(old: Surroundings, new: Surroundings) -> Match:
-    """Return ``NOT_FOUND`` with the reason that no record of ``old`` has a copy in ``new``."""
+    """Return ``NOT_FOUND``, with the reason why no record of ``old`` has a copy in ``new``."""
     if any(record.is_append_time for record in new.records):
         return not_found_match(APPEND_TIME)
     copies = {copy.digest: copy for copy in new.records}

@@ -291,7 +291,7 @@ def is_same_place(first: str, second: str) -> bool:
 def place_of(name: str) -> str:
     """Return the canonical path or URL: an absolute path without links, or a normalized URL.
 
-    Any other URI is returned unchanged, except for a trailing slash.
+    For any other URI, only a trailing slash is removed.
     """
     files = Files()
     path = files.from_uri(name) if is_uri(name) else name
@@ -327,8 +327,8 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of an error, with secrets redacted, and any advice about it."""
-    from migrate.model.secrets import redact_secrets  # compiles its patterns slowly
+    """Return the first line of an error, with secrets redacted, and any advice about the error."""
+    from migrate.model.secrets import redact_secrets  # imported late, because the import is slow
 
     lines = str(error).strip().splitlines()
     text = redact_secrets(lines[0]) if lines else type(error).__name__

@@ -79,7 +79,7 @@ def checksum(content: Mapping[str, Any]) -> str:
 
 
 def as_json(model: Model) -> str:
-    """Return a model as the text of a file; a ``sha256`` field gets the other fields' checksum."""
+    """Return a model as the text of a file. A ``sha256`` field gets the checksum of all others."""
     content = model.model_dump(mode="json")
     if "sha256" in content:
         content["sha256"] = checksum(content)
@@ -215,7 +215,7 @@ def _is_edited(model: type[Model], content: bytes) -> bool:
 
 
 def schema_of(shape: type[Any], title: str) -> dict[str, Any]:
-    """Return the JSON Schema of a model or TypedDict as written, with a title."""
+    """Return the JSON Schema, with a title, of the JSON form of a model or TypedDict."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **TypeAdapter(shape).json_schema(mode="serialization"),

@@ -167,7 +167,7 @@ def _publish(stage: Path, path: Path) -> None:
             raise
     else:
         return
-    path.open("x").close()  # fails if the path exists; the rename below replaces this file
+    path.open("x").close()  # fails if the path exists; the rename below replaces the empty file
     try:
         stage.replace(path)
     except BaseException:
@@ -285,8 +285,8 @@ def new_directory(directory: Path, name: str) -> Iterator[Path]:
 def find_unfinished(directory: Path) -> list[Path]:
     """Return the temporary directories that a killed or running process created for a path.
 
-    Their names are ``.NAME.XXXXXXXX`` or ``.NAME.WORD.XXXXXXXX``; ``tempfile.mkdtemp`` chooses the
-    X.
+    The name of such a directory is ``.NAME.XXXXXXXX`` or ``.NAME.WORD.XXXXXXXX``. NAME is the name
+    of the path, and ``tempfile.mkdtemp`` chooses the eight characters XXXXXXXX.
     """
     name = re.compile(rf"\.{re.escape(directory.name)}(\.[a-z]+)?\.[a-z0-9_]{{8}}")
     if not directory.parent.is_dir():

@@ -21,7 +21,8 @@ from migrate.storage.uris import is_uri, why_no_path, why_not_read
 _MOST_CHILDREN = 200
 # The maximum number of paths in a message.
 _MAX_NAMED = 5
-# In a shorter name, one mistyped letter is a large part of the name.
+# For names shorter than this, similarity is judged less strictly, because one mistyped letter is a
+# large part of the name.
 _SHORT = 5
 # Folders in a job's checkpoint directory that contain no checkpoints.
 _FOLDERS_OF_A_JOB = ("shared", "taskowned")

@@ -88,7 +88,7 @@ def why_not_read(uri: str) -> str:
         known = [prefix for prefix in SCHEMES if prefix.startswith(scheme)]
         if scheme == "webhdfs":
             return f"add the host, as in webhdfs://HOST:9870/{match[2]}"
-        if scheme == "hdfs":  # without a host, Hadoop's configuration contains it
+        if scheme == "hdfs":  # the host can be missing, because Hadoop's configuration contains it
             return f"did you mean hdfs:///{match[2]}?"
         if known:
             return f"did you mean {scheme}://{match[2]}?"
@@ -131,7 +131,7 @@ def why_no_path(path: str) -> str:
 
 
 def local_path(name: str) -> Path:
-    """Return the path of a local file from its path or ``file:`` URI.
+    """Return the path of a local file from a path or a ``file:`` URI.
 
     Raises:
         UsageError: the name is a URI with a different scheme, contains credentials, or starts with
@@ -147,7 +147,7 @@ def local_path(name: str) -> Path:
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Return whether a path is equal to or under a directory.
+    """Return whether a path is the path of a directory, or a path under this directory.
 
     The path and the directory are each a local path, or an object store URL in the format that
     ``from_uri`` returns.
