@@ -8,8 +8,10 @@ are not checked, because the first command may create their files.
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from migrate.extensions.cutover import catalog
@@ -26,8 +28,12 @@ _SCRIPT_SUFFIXES = (".py", ".sh", ".jar")
 # Characters without a special meaning in a shell.
 _PLAIN = r"[^\s'\"\\$`=*?~#!{}\[\]();&|<>]+"
 _PROGRAM = re.compile(rf"{_PLAIN}(?=[\s;&|<>]|$)")
+_PUNCTUATION = ";|&<>\n"
 # The separators between commands in a shell line. The ``&`` in ``2>&1`` is not a separator.
-_SEPARATOR = re.compile(r"[;|\n]+|(?<![<>])&+(?!>)")
+_SEPARATOR = re.compile(r"[;|&\n]+")
+_REDIRECTION = re.compile(r"[;|&\n]*[<>][;|&<>\n]*")
+_SCRIPT_NOT_CHECKED = "only the program ({program}) was checked; check yourself what it runs"
+_NOT_CHECKED = "the command was not checked, because {reason}; check it yourself"
 
 
 def check_programs(spec: Spec, working_directory: Path) -> None:
@@ -45,28 +51,42 @@ def check_programs(spec: Spec, working_directory: Path) -> None:
             words, unchecked = _first_command(command)
             if unchecked:
                 log.info(f"{key}: {unchecked}")
-        refusals += (problem.about(key) for problem in _problems(words, working_directory))
+        script = _script(words) if words else None
+        if script == "":
+            log.info(f"{key}: {_SCRIPT_NOT_CHECKED.format(program=words[0])}")
+        problems = _problems(words, script, working_directory)
+        refusals += (problem.about(key) for problem in problems)
     if refusals:
         raise Refused(refusals)
 
 
 def _first_command(line: str) -> tuple[Sequence[str], str]:
-    """Return the words of a shell line's first command, and a note about any unchecked commands."""
+    """Return the words of a shell line's first command, and a note about any unchecked commands.
+
+    Quotes and a leading ``exec`` are removed. The words end at the first redirection.
+    """
     line = line.replace("\\\n", " ").strip()
     if not _PROGRAM.match(line):
-        return (
-            (),
-            "the command was not checked, because its first word is not a program name; check it "
-            "yourself",
-        )
-    first, *rest = _SEPARATOR.split(line, maxsplit=1)
-    words = re.split("[<>]", first)[0].split()
-    is_more = any(text.strip() for text in rest)
+        return (), _NOT_CHECKED.format(reason="its first word is not a program name")
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=_PUNCTUATION)
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
+    try:
+        tokens = list(lexer)
+    except ValueError:  # a quotation mark in a substitution such as $(…)
+        return (), _NOT_CHECKED.format(reason="migrate cannot split it into words")
+    end = next((n for n, token in enumerate(tokens) if _SEPARATOR.fullmatch(token)), len(tokens))
+    first, rest = tokens[:end], tokens[end:]
+    words = list(takewhile(lambda token: not _REDIRECTION.fullmatch(token), first))
+    if words[0] == "exec" and len(words) > 1:
+        del words[0]
+    is_more = any(not _SEPARATOR.fullmatch(token) for token in rest)
     note = f"only the first command ({words[0]}) was checked; check the commands after it yourself"
     return words, note if is_more else ""
 
 
-def _problems(words: Sequence[str], working_directory: Path) -> Iterator[Message]:
+def _problems(
+    words: Sequence[str], script: str | None, working_directory: Path
+) -> Iterator[Message]:
     if not words:
         return
     program = words[0]
@@ -74,7 +94,6 @@ def _problems(words: Sequence[str], working_directory: Path) -> Iterator[Message
     lookup = ["/bin/sh", "-c", 'command -v -- "$0"', program]
     if not _succeeds(lookup, working_directory):
         yield catalog.PROGRAM_MISSING(program=program)
-    script = _script(words)
     if script and not (working_directory / script).exists():
         yield catalog.SCRIPT_MISSING(script=script, program=program, directory=working_directory)
 
@@ -86,14 +105,18 @@ def _succeeds(command: Sequence[str], working_directory: Path) -> bool:
     return done.returncode == 0
 
 
-def _script(words: Sequence[str]) -> str:
-    """Return the local script that a command runs, or an empty string if it is uncertain."""
+def _script(words: Sequence[str]) -> str | None:
+    """Return the local script that a command runs.
+
+    The result is None for a program that runs no script, and an empty string if the script cannot
+    be determined.
+    """
     program = Path(words[0]).name
+    if program not in _RUNNERS:
+        return None
     # With ``--deploy-mode cluster``, the script may be on a different machine. The options ``-c``
     # and ``-m`` are not followed by a script.
-    if program not in _RUNNERS or any(
-        word.endswith("cluster") or word in ("-c", "-m") for word in words
-    ):
+    if any(word.endswith("cluster") or word in ("-c", "-m") for word in words):
         return ""
     # Most options of spark-submit take a value, but most options of the other programs do not.
     script = next(

@@ -43,6 +43,11 @@ _NO_SCRIPT = ("script-missing", {"script": "missing.sh", "program": "sh"})
             [("script-missing", {"script": "missing.py", "program": "spark-submit"})],
         ),
         ("sh missing.sh && true", [_NO_SCRIPT]),
+        ("exec sh missing.sh", [_NO_SCRIPT]),
+        ("sh 'missing.sh'", [_NO_SCRIPT]),
+        ('sh "missing.sh" >out.sh 2>&1 &', [_NO_SCRIPT]),
+        ("echo 'a; b' && sh missing.sh", []),
+        ("exec no-such-program-here", [("program-missing", {"program": "no-such-program-here"})]),
         ("sh missing.sh >out.sh", [_NO_SCRIPT]),
         ("sh \\\n missing.sh", [_NO_SCRIPT]),
         (
@@ -117,6 +122,8 @@ def test_missing_programs_and_scripts_are_refused(
         ("if true; then sh missing.sh; fi", "if"),
         ("HERE=x sh missing.sh", "none"),
         ("(sh missing.sh)", "none"),
+        ("exec sh there.sh; sh missing.sh", "sh"),
+        ("echo 'a; b'", None),
         ("sh there.sh > out 2>&1", None),
         ("sh there.sh &", None),
         ("sh there.sh", None),
@@ -134,3 +141,24 @@ def test_log_lists_first_command_if_later_commands_are_unchecked(
         note += "check it yourself"
     keys = () if first is None else ("prime", "start")
     assert caplog.messages == [f"{key}: {note}" for key in keys]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_noted"),
+    [
+        ("python3 -m orders", True),
+        ("sh $HERE/orders.sh", True),
+        ("sh -c true", True),
+        ("sh there.sh", False),
+        ("true orders.sh", False),
+    ],
+)
+def test_log_states_that_script_was_not_checked(
+    line: str, is_noted: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Regression: A dry run found no obstacle, and did not say which script it had not checked."""
+    (tmp_path / "there.sh").touch()
+    with caplog.at_level("INFO", "migrate"):
+        check_programs(_spec(line), tmp_path)
+    note = f"only the program ({line.split()[0]}) was checked; check yourself what it runs"
+    assert caplog.messages == [f"{key}: {note}" for key in ("prime", "start") if is_noted]
