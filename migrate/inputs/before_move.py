@@ -179,7 +179,8 @@ def report_for_group(
         wait = watch.text
         if watch.wait is not None and watch.interval is not None:
             wait = (
-                f"with {option('execute', True)}, `migrate` polls twice, {watch.wait:.0f} s apart"
+                f"with {option('execute', True)}, `migrate` first waits {watch.wait:.0f} s for a "
+                "sign of a running job (a new checkpoint or commit)"
             )
         log.info(f"{wait}; for proof, {proof}")
 

@@ -348,7 +348,7 @@ FILE_OF_MIGRATE = input_error(
 FILE_OF_OTHER_KIND = input_error(
     "file-of-other-kind",
     "the file {path} is a {other}, not a {name}",
-    "to show it, run `migrate show {path}`",
+    "{way_out}; to show this {other}, run `migrate show {path}`",
 )
 FILE_OF_OTHER_VERSION = input_error(
     "file-of-other-version",
@@ -376,7 +376,8 @@ FIRST_BATCH_UNCOMMITTED = refusal(
 FLINK_CHECKPOINT_AS_QUERY = input_error(
     "flink-checkpoint-as-query",
     "{path} is a Flink checkpoint, not the checkpoint location of a Spark query",
-    "omit the prefix spark:",
+    "pass the checkpoint location of a query as spark:DIR; or, where a Flink checkpoint is "
+    "accepted, omit the prefix spark:",
 )
 FLINK_ERROR = service_error(
     "flink-error",

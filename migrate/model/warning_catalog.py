@@ -62,8 +62,8 @@ GROUP_OFFSETS_LOST = warning(
 )
 GROUP_ORIGIN_UNKNOWN = warning(
     "group-origin-unknown",
-    "no rollback file in this directory shows which client committed the offsets of {side}; "
-    "migrate assumes that these offsets belong to the job's cluster",
+    "migrate assumes that the offsets of {side} belong to the job's cluster, because no rollback "
+    "file in this directory shows that they were translated to a different cluster",
 )
 GROUP_REWOUND = warning(
     "group-moved",

@@ -187,8 +187,11 @@ def other_command_error(name: str, plan: Plan) -> UsageError:
     """Return the error for a plan that a different command must apply."""
     command = shlex.join(plan.target.command)
     apply = shlex.join(plan.target.apply_command(name))
-    way_out = f"; apply it with `migrate {apply}`" if name != "this" else ""
-    return UsageError(f"{name} is a plan for {command}{way_out}")
+    way_out = f", or apply this plan with `migrate {apply}`" if name != "this" else ""
+    return UsageError(
+        f"{name} is a plan for {command}; create a plan for the other command with "
+        f"{option('plan_out')}{way_out}"
+    )
 
 
 def recheck_plan(request: Request, plan: Plan) -> tuple[ClusterSnapshot | None, list[str]]:

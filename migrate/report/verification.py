@@ -115,9 +115,8 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
             yield f"{outcome.value} ({counts[outcome]}): {meaning}"
     if verification.maybe_flink_commits:
         yield (
-            f"{verification.maybe_flink_commits} of these commits look like commits of a Flink "
-            "job (no leader epoch, no metadata), but commits by migrate without "
-            f"{option('metadata')} look the same; if a Flink job still commits for this group, "
+            f"{verification.maybe_flink_commits} of these commits may be from a Flink job or from "
+            "migrate (no leader epoch, no metadata); if a Flink job still commits for this group, "
             "stop the job, and move again"
         )
     yield from _about_lost_evidence(verification)

@@ -181,7 +181,9 @@ def parse(
         where = ".".join(map(str, first["loc"])) or "the whole file"
         if where == "kind" and isinstance(first["input"], str):
             other = first["input"].removeprefix(OWN_KIND)
-            raise InputError(FILE_OF_OTHER_KIND(path=path, other=other, name=name)) from error
+            raise InputError(
+                FILE_OF_OTHER_KIND(path=path, other=other, name=name, way_out=creation_hint)
+            ) from error
         if where == "kind":
             message = FILE_OF_UNKNOWN_KIND(path=path, name=name, way_out=creation_hint)
             raise InputError(message) from error

@@ -279,7 +279,7 @@ def test_wait_does_not_depend_on_clock_of_machine_that_saved_plan(
 @pytest.mark.parametrize(
     ("apart", "says"),
     [
-        (2.0, "with --execute, `migrate` polls twice, 4 s apart"),
+        (2.0, "with --execute, `migrate` first waits 4 s for a sign of a running job"),
         (300.0, "a checkpoint about every 300 s, too long to wait"),
     ],
 )

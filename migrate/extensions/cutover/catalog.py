@@ -427,7 +427,7 @@ SPEC_KEY_CHANGED = refusal(
 SPEC_NOT_VALID = input_error(
     "spec-not-valid",
     "{path} is not a valid spec: {problems}",
-    "correct these keys (docs/how-to/cut-over.md lists all keys)",
+    "correct these keys (docs/schemas/cut-over-spec.schema.json lists all keys)",
 )
 SPEC_OF_OTHER_KIND = input_error(
     "spec-of-other-kind",

@@ -25,7 +25,8 @@ _TEMPLATE = """\
 # A cut-over of one Flink job. Set each key that is marked as required, then run:
 #   migrate cut-over {spec}             a dry run, which changes nothing
 #   migrate cut-over {spec} --execute   stops the job, and starts the query
-# All keys: docs/how-to/cut-over.md. Relative paths start in the folder of this file.
+# Guide: docs/how-to/cut-over.md. All keys: docs/schemas/cut-over-spec.schema.json.
+# Relative paths start in the folder of this file.
 version: 1
 flink:
 {rest}

@@ -169,12 +169,13 @@ def test_plan_and_rollback_file_are_refused_as_checkpoint(chk: Path, tmp_path: P
     swapped = migrate("rollback", plan)
     assert (swapped.code, swapped.stderr) == (
         3,
-        f"migrate: the file {plan} is a plan, not a rollback file of version 1 or 2; to show it, "
-        f"run `migrate show {plan}` [file-of-other-kind]\n",
+        f"migrate: the file {plan} is a plan, not a rollback file of version 1 or 2; pass a file "
+        "that commit-group with --execute wrote, or a copy of it; to show this plan, run "
+        f"`migrate show {plan}` [file-of-other-kind]\n",
     )
     other = migrate("to-spark", "--plan", back)
     assert other.code == 3
-    assert "is a rollback, not a plan of version 2; to show it, run `migrate show " in other.stderr
+    assert "is a rollback, not a plan of version 2; create a plan with --plan-out " in other.stderr
 
 
 def test_unwritable_checkpoint_location_is_reported_by_name(chk: Path) -> None:

@@ -64,7 +64,7 @@ def test_apply_command_of_group_plan_is_not_a_dry_run(
     assert migrate("show", "plan.json").stdout.endswith(f"; apply: {apply} HOST:PORT\n")
     other = migrate("to-spark", "--plan", "plan.json", "-b", "localhost:1")
     assert other.code == 2
-    assert f"apply it with `{apply.removesuffix(' -b')}`" in other.stderr
+    assert f"apply this plan with `{apply.removesuffix(' -b')}`" in other.stderr
 
 
 def test_show_plan_reports_stop_with_savepoint(tmp_path: Path) -> None:

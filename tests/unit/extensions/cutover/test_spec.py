@@ -285,7 +285,7 @@ def _bomb() -> str:
         ("version: 1" + ":59" * 3_000, "version: Input should be 1"),
         ("version: 0x1", "version: Input should be 1"),
         ("version: 1.0", "version: Input should be 1"),
-        (_START + 'start: "\\U00110000"\n', "cannot be read; remove the escape"),
+        (_START + 'start: "\\U00110000"\n', "is not supported; remove the escape"),
         (_START + '"\\U00110000": 1\n', "an escape sequence or the version in the %YAML line"),
         (_START + 'start: "\\UFFFFFFFF"\n', "an escape sequence or the version in the %YAML line"),
         ("%YAML " + "9" * 5_000 + ".1\n---\n" + _START, "YAML"),

@@ -115,7 +115,7 @@ def test_jobmanager_that_does_not_list_job_is_not_evidence(
     (warning,) = (record.getMessage() for record in said.records if record.levelname == "WARNING")
     assert warning.endswith(" [job-may-run]")
     assert why in warning
-    assert "with execute=True, `migrate` polls twice, 20 s apart" in said.text
+    assert "with execute=True, `migrate` first waits 20 s for a sign of a running job" in said.text
 
 
 def test_jobmanager_that_lists_canceled_job_proves_its_end(
