@@ -156,13 +156,13 @@ COPY_DUPLICATED = refusal(
 COPY_DUPLICATED_SINCE_PLAN = refusal(
     "copy-duplicated-since-plan",
     "{partition}: the match of the planned offset is now {outcome}; the records may be duplicated",
-    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 COPY_ELSEWHERE_SINCE_PLAN = refusal(
     "copy-elsewhere-since-plan",
     "{partition}: the next record after {position} in the job's cluster is at {found} in the "
     "target's cluster, but the plan starts at {next_offset}",
-    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 COPY_EXPIRED = refusal(
     "copy-expired",
@@ -189,7 +189,7 @@ COPY_LAGGING = refusal(
 COPY_LOST_SINCE_PLAN = refusal(
     "copy-lost-since-plan",
     "{partition}: the planned offset has no certain match ({reason})",
-    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 COPY_MISSING = refusal(
     "copy-missing",
@@ -421,7 +421,7 @@ GROUP_CHANGED = refusal(
 GROUP_CHANGED_SINCE_PLAN = refusal(
     "group-changed-since-plan",
     "the group's offset for {partition} has changed from {old} to {new}",
-    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 GROUP_HAS_NEWER_COMMITS = refusal(
     "group-has-newer-commits",
@@ -591,7 +591,7 @@ LOG_END_DECREASED = refusal(
     "the log end offset of {partition} has decreased from {planned} to {log_end}, because records "
     "were lost or the topic was recreated (before Kafka 2.8, topics have no IDs that would show "
     "this)",
-    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 LOG_ENTRY_DAMAGED = input_error(
     "log-entry-damaged",
@@ -617,8 +617,8 @@ NEW_PARTITION = refusal(
 NO_BATCH_COMMITTED = refusal(
     "no-batch-committed",
     "the query at {location} has not committed a batch",
-    "pass the checkpoint or savepoint from which `migrate to-spark` wrote this location; in "
-    "Real-Time Mode, the query then duplicates its output",
+    "pass the checkpoint or savepoint from which `migrate to-spark` wrote this location; if the "
+    "query runs in Real-Time Mode, a start from that checkpoint duplicates its output",
 )
 NO_BROKER = service_error(
     "no-broker",
@@ -774,12 +774,12 @@ OPEN_TRANSACTION = refusal(
 PARTITION_CREATED_SINCE_PLAN = refusal(
     "partition-created-since-plan",
     "{partition} did not exist when the plan was created, but exists now",
-    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 PARTITION_DELETED_SINCE_PLAN = refusal(
     "partition-deleted-since-plan",
     "{partition} no longer exists",
-    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 PARTITION_GONE = refusal(
     "partition-gone",
@@ -790,7 +790,7 @@ PARTITION_GONE = refusal(
 PARTITION_NEW_SINCE_PLAN = refusal(
     "partition-new-since-plan",
     "{partition} is new since the plan was created",
-    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 PARTITION_OF_MAP_MISSING = refusal(
     "partition-of-map-missing",
@@ -822,12 +822,12 @@ PLANNED_OFFSET_OUTSIDE_LOG = refusal(
     "planned-offset-outside-log",
     "the log of {partition} now ranges from offset {start} to {end}, so it no longer contains the "
     "next offset {next_offset}",
-    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 PLANNED_RECORDS_DELETED = refusal(
     "planned-records-deleted",
     "{partition}: the job's cluster no longer contains the records",
-    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 POSITION_NOT_RESOLVED = refusal(
     "position-not-resolved",
@@ -913,7 +913,7 @@ READER_CLUSTER_UNKNOWN = refusal(
 READER_KEPT_RUNNING = refusal(
     "reader-kept-running",
     "the {reader} kept running; {sign}",
-    "stop the {reader}, and rerun the command; to apply a saved plan, first create a new plan "
+    "stop the {reader}, and rerun the command; if you apply a saved plan, first create a new one "
     "with {option.plan_out}",
 )
 READER_UNKNOWN = refusal(
@@ -1044,8 +1044,8 @@ SINK_DELTA_TXN_APP_ID = refusal(
 )
 SINK_FILES_AHEAD = refusal(
     "sink-files-ahead",
-    "{sink} is a file sink with batch {last}, but the query would continue with batch {next}; the "
-    "sink would skip the output of the query",
+    "the last batch in the file sink {sink} is {last}, but the query would continue with batch "
+    "{next}; the sink would skip the output of the query",
     "copy the checkpoint location of the query that wrote the sink",
 )
 SINK_FILES_BEHIND = refusal(
@@ -1176,7 +1176,7 @@ TOPIC_OF_MAP_MISSING = refusal(
 TOPIC_RECREATED_SINCE_PLAN = refusal(
     "topic-recreated-since-plan",
     "topic {topic} was recreated after the plan was created",
-    "rerun the command; to apply a saved plan, first create a new plan with {option.plan_out}",
+    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 TOPICS_LEFT_OUT = refusal(
     "topics-left-out",

@@ -22,7 +22,7 @@ class Explanation(NamedTuple):
     """The explanation of a code, in Markdown without links.
 
     Attributes:
-        meaning: the meaning of the finding or the warning for the input or the move.
+        meaning: what the finding or the warning means for the input or the move.
         advice: the user's remedies; empty if there are none.
         section: the page and section in docs/ with more details, or empty.
     """

@@ -109,7 +109,7 @@ def shared_topic_refusals(topics: Iterable[SharedTopic], policies: Policies) -> 
 def one_cluster_warnings(
     topics: Iterable[SharedTopic], policies: Policies
 ) -> Iterator[WarningText]:
-    """Warn about topics whose sources count as reading one cluster due to ``--one-cluster``."""
+    """Warn about topics whose sources are assumed to share a cluster (``--one-cluster``)."""
     for topic in topics:
         if policies.one_cluster and topic.may_be_two_topics:
             yield WarningText(ONE_CLUSTER(readers=topic.readers_text, topic=topic.name))

@@ -57,7 +57,7 @@ def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
 
 
 def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[str]:
-    """Yield the offsets at which a query starts or started, and the next offsets that it reads."""
+    """Yield a query's start offsets, and the offsets that it reads next."""
     known = {"STARTS-AT": location.start_positions, "NEXT-OFFSET": location.committed}
     sides = {title: side for title, side in known.items() if side is not None}
     yield f"checkpoint location {printable(location.directory)}\n"

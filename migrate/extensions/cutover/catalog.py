@@ -486,7 +486,7 @@ TARGET_NOT_VERIFIED = stop(
 TARGET_START_DIFFERS = stop(
     "target-start-differs",
     "{target} is not verified, because its start offsets differ from the plan: {result}",
-    "stop all readers of the target, and check each partition on the record's page: {page}",
+    "stop all readers of the target, and check each partition on the page of the cut-over: {page}",
 )
 TARGET_START_UNKNOWN = stop(
     "target-start-unknown",

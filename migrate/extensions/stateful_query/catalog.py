@@ -401,7 +401,7 @@ EXPIRED_STATE = warning(
 )
 EXPIRY_DOUBTFUL = warning(
     "expiry-doubtful",
-    "{count} of the expired entries would not have expired if the job had stopped at the last "
+    "{count:entry counts|entries count} as expired only if the job stopped later than the last "
     "access that the state records",
     "if the checkpoint is a copy, pass the time at which the job stopped ({option.stopped_at_ms})",
 )

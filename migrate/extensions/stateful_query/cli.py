@@ -199,7 +199,7 @@ def verify_state(
     ),
     ttl_ms: str | None = option(
         "Pass the TTL that the job sets for the state, such as 7d, 12h, or 500ms. Entries that "
-        "expired before the stop are omitted. none keeps all entries.",
+        "expired before the stop are omitted. Pass none to keep all entries.",
         flags=("--ttl",),
         metavar="DURATION|none",
     ),
@@ -211,8 +211,8 @@ def verify_state(
         metavar="TIME",
     ),
     allow_moved_on: bool = option(
-        "Accept a query whose log no longer shows its start offsets, and log start offsets "
-        "above the positions. Use this only if you know that no record was lost.",
+        "Accept a query even if its log no longer shows its start offsets, or if log start "
+        "offsets are above the positions. Use this only if you know that no record was lost.",
         flags=ALLOW_NEWER_COMMITS,
         panel="The start",
     ),

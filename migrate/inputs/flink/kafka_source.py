@@ -119,7 +119,7 @@ def _reader_start(offset: int) -> PositionStart:
 
 
 def _finished_start(split: Split | None) -> PositionStart:
-    """Return the start of an assigned partition without a reader.
+    """Return the start of a partition that is assigned but has no reader.
 
     Such a partition was read up to its stopping offset. The next offset is the stopping offset or,
     if higher, the starting offset. A starting offset of ``earliest`` counts as lower. If the

@@ -52,7 +52,7 @@ def test_message_writes_option_in_notation_of_caller(way_out: str, call: str, fl
 
 
 @pytest.mark.parametrize("facts", [{}, {"batch": 3, "query": "q"}, {"query": "q"}])
-def test_missing_or_additional_fact_of_message_is_error(facts: dict[str, Any]) -> None:
+def test_message_with_missing_or_extra_fact_is_error(facts: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="the message a-code has other facts: "):
         MessageTemplate("a-code", "batch {batch}")(**facts)
 

@@ -46,7 +46,7 @@ class Coverage:
 
     @property
     def total(self) -> int:
-        """Return the number of all keys, without groups of keys whose number is unknown."""
+        """Return the total number of keys, excluding groups of unknown size."""
         return self.compared + sum(part.number or 0 for part in self.not_compared)
 
     @property

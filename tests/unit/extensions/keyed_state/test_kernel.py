@@ -252,7 +252,7 @@ def test_compiled_kernel_reads_binary_row_layout(heap: bool, row: bytes, is_one:
 
 @_FORMS
 @pytest.mark.parametrize("number", [10**18 - 1, 1 - 10**18, 10**18, -(10**18), -(2**63)])
-def test_compiled_kernel_reads_compact_decimal_of_row_up_to_18_digits(
+def test_compiled_kernel_reads_compact_decimal_with_up_to_18_digits(
     heap: bool, number: int
 ) -> None:
     twenty, eighteen = (n.to_bytes(4, "big") + (1).to_bytes(4, "big") for n in (20, 18))

@@ -624,7 +624,7 @@ def test_saved_plan_stores_original_of_copy(tmp_path: Path) -> None:
         [(FlinkJob(_OTHER, "x", "FINISHED", 1, 2), None)],  # another cluster's
     ],
 )
-def test_jobmanager_that_does_not_list_job_does_not_clear_savepoint(
+def test_savepoint_is_not_ok_if_jobmanager_does_not_list_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: list[tuple[FlinkJob, str | None]]
 ) -> None:
     """Regression: The result was "ok" for a savepoint of a job that Flink did not list.
