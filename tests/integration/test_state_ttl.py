@@ -292,8 +292,8 @@ def test_files_newer_than_stop_trigger_warning(stopped: Stopped, session: SparkS
     assert rows.expired is not None and rows.expired.doubtful == 10
     told = [*rows.expired.warnings()]
     assert told[1].startswith(
-        "10 of the expired entries would not have expired if the job had stopped at the last "
-        "access that the state records; "
+        "10 entries count as expired only if the job stopped later than the last access that the "
+        "state records; "
     )
 
 
