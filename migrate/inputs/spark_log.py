@@ -318,8 +318,8 @@ def has_begun_batch(directory: str, files: ByteSource) -> bool:
 def was_started(directory: str, files: ByteSource) -> bool:
     """Return whether a query was ever started.
 
-    The evidence is the directory ``offsets``, which Spark creates before the first batch. Its
-    entries are not sufficient, because in Real-Time Mode, a query may write records before a batch
+    The evidence is the directory ``offsets``, which Spark creates before the first batch. An
+    empty directory also counts, because in Real-Time Mode, a query may write records before a batch
     is in its logs.
     """
     return list_directory(files, join(directory, "offsets")) is not None

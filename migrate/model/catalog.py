@@ -168,7 +168,7 @@ COPY_EXPIRED = refusal(
     "copy-expired",
     "the target's log starts {records} after the position, so it lacks records that the job has "
     "not read",
-    "mirror the topic again, or move while both clusters have the records",
+    "mirror the topic again, or move from a newer checkpoint, whose records both clusters contain",
 )
 COPY_FILTERED = refusal(
     "copy-filtered",
@@ -1052,7 +1052,7 @@ SINK_FILES_BEHIND = refusal(
     "sink-files-behind",
     "{sink} is a file sink with batches up to {last}, but the query would continue with batch "
     "{next}; Spark cannot read a file sink without the batches in between",
-    "pass the sink that the query itself writes",
+    "pass the sink to which the query itself writes",
 )
 SINK_HUDI_DEFAULT_IDENTIFIER = refusal(
     "sink-hudi-default-identifier",

@@ -73,13 +73,13 @@ GROUP_REWOUND = warning(
 HISTORY_NOT_COMPARABLE = warning(
     "history-sampled",
     "{partitions}: up to {records:record} could not be compared, because the job's log has lost "
-    "records, or the topic is compacted; a mirror may have dropped or moved these records, or "
-    "another client may have written them",
+    "records or the topic is compacted; the target's log may lack some of these records, or may "
+    "contain records from other clients",
 )
 HISTORY_SAMPLED = warning(
     "history-sampled",
-    "{partitions}: up to {records:record was|records were} not compared; a mirror may have dropped "
-    "or moved these records, or another client may have written them",
+    "{partitions}: up to {records:record was|records were} not compared; the target's log may "
+    "lack some of these records, or may contain records from other clients",
     "to compare them, add {option.compare:all}",
 )
 JOB_MAY_RUN = warning(

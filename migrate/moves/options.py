@@ -76,7 +76,7 @@ def spark_settings(texts: Iterable[str]) -> dict[str, str]:
 
 
 class KafkaArguments(TypedDict, total=False):
-    """The arguments for the Kafka connection of every function that queries a broker."""
+    """The Kafka connection arguments that all functions that query a broker have in common."""
 
     bootstrap_servers: Annotated[
         str | None,
@@ -188,7 +188,7 @@ class VerifyArguments(SideArguments, total=False):
         Mapping[str, str] | None,
         Option(
             "Set a Spark property. [default: spark.jars.packages with the "
-            "Kafka connector of PySpark's version]",
+            "Kafka connector for the PySpark version]",
             metavar="KEY=VALUE",
             panel=_SPARK,
             read=spark_settings,

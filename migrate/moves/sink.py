@@ -129,8 +129,8 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
     if sink is None:
         log.info(
             f"note: if the query has written batches after batch {batch} to a sink that stores "
-            "batch numbers, the sink will skip the batches of the copy with these numbers; to "
-            f"check a sink, pass {option('sink', 'DIR')}"
+            "batch numbers, the sink will skip the copy's batches that have the same numbers; "
+            f"to check a sink, pass {option('sink', 'DIR')}"
         )
         return
     name, memory, warnings = _read_memory(sink)

@@ -6,8 +6,8 @@ If a table is wider than the terminal, these steps make it narrower until it fit
 2. The least important columns are omitted. The last line of the output lists the omitted columns.
 3. Long cells (a topic, an operator's states) are written on separate lines.
 
-Words and numbers are never shortened or broken. The tables of the package rich are not used,
-because they take seconds for ten thousand rows and shorten numbers.
+Words and numbers are never shortened or broken. ``rich`` tables are not used, because
+they take seconds for ten thousand rows and shorten numbers.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def _plan(file: Path) -> dict[str, Any]:
     return saved
 
 
-def test_scan_saves_same_plans_as_to_spark(estate: FewJobs, tmp_path: Path) -> None:
+def test_scan_and_to_spark_save_same_plans(estate: FewJobs, tmp_path: Path) -> None:
     done = scan(estate.root, "--plans", tmp_path / "plans", *estate.broker)
     assert done.code == 0, done.stderr
     index = {row["pointer"]: row for row in csv_rows(tmp_path / "plans" / "index.csv")}

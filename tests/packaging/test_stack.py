@@ -31,7 +31,7 @@ def stack() -> dict[str, Any]:
     return read
 
 
-def test_docker_compose_file_is_valid_by_specification() -> None:
+def test_docker_compose_file_conforms_to_specification() -> None:
     stack = PyOptions(apply_merge=True).from_yaml(FILE.read_text())
     stack.validate()
     assert {"kafka", "jobmanager", "taskmanager", "sql-client", "s3", "spark", "migrate"} <= set(

@@ -62,7 +62,7 @@ FINAL_SAVEPOINT_UNKNOWN = stop(
     "job {job_id} ({job}) is {state} in Flink, but Flink reports none of the savepoints in "
     "{folder} ({savepoints}) as the job's final savepoint",
     "if the job is not running, start it from its newest checkpoint or from one of these "
-    "savepoints; then set record in the spec to a new folder, and rerun the command",
+    "savepoints; then set the key `record` in the spec to a new folder, and rerun the command",
 )
 FIRST_BATCH_NOT_COMMITTED = stop(
     "first-batch-not-committed",
@@ -107,7 +107,7 @@ JOB_ENDED_WITH_OTHER_SAVEPOINT = stop(
     "job-ended-with-other-savepoint",
     "the job was restarted; it ended with {savepoint}, but the record of this cut-over contains "
     "{recorded}",
-    "set record in the spec to a new folder, and rerun the command",
+    "set the key `record` in the spec to a new folder, and rerun the command",
 )
 JOB_NAME_UNKNOWN = refusal(
     "job-name-unknown",
@@ -125,7 +125,7 @@ JOB_NOT_LISTED = stop(
     "Flink no longer lists job {job_id}, and the job may not have committed its pending output at "
     "savepoint {savepoint}",
     "start the job once from this savepoint (flink run -s), or set flink.savepoint to "
-    "{savepoint}; then set record in the spec to a new folder, and rerun the command",
+    "{savepoint}; then set the key `record` in the spec to a new folder, and rerun the command",
 )
 JOB_NOT_RUNNING = refusal(
     "job-not-running",
@@ -191,8 +191,8 @@ NO_FINAL_SAVEPOINT = stop(
     "no-final-savepoint",
     "job {job_id} ({job}) is {state} in Flink, but Flink reports no final savepoint for the job "
     "in {folder}",
-    "if the job is not running, start it from its newest checkpoint or savepoint; then set record "
-    "in the spec to a new folder, and rerun the command",
+    "if the job is not running, start it from its newest checkpoint or savepoint; then set the "
+    "key `record` in the spec to a new folder, and rerun the command",
 )
 NO_JOB_RUNNING = refusal(
     "no-job-running",
@@ -344,8 +344,8 @@ RESTART_HIDDEN_AFTER_START = refusal(
 RESTARTED_JOB = stop(
     "restarted-job",
     "job {job} was restarted as {job_id} ({state}) and has written output since the savepoint",
-    "to move the restarted job, first roll back with {option.back:true}, or set record in the "
-    "spec to a new folder",
+    "to move the restarted job, first roll back with {option.back:true}, or set the key `record` "
+    "in the spec to a new folder",
 )
 RESTARTED_JOB_AND_READERS = stop(
     "restarted-job-and-readers",
@@ -380,12 +380,14 @@ SAVEPOINT_KEY_ADDED = refusal(
     "savepoint-key-added",
     "flink.savepoint was added ({savepoint}), but an earlier run already asked Flink to stop "
     "{job} ({job_id})",
-    "remove flink.savepoint, or, to start a new cut-over, set record in the spec to a new folder",
+    "remove flink.savepoint, or, to start a new cut-over, set the key `record` in the spec to a "
+    "new folder",
 )
 SAVEPOINT_KEY_REMOVED = refusal(
     "savepoint-key-removed",
     "flink.savepoint was removed (it was {savepoint})",
-    "restore flink.savepoint, or, to start a new cut-over, set record in the spec to a new folder",
+    "restore flink.savepoint, or, to start a new cut-over, set the key `record` in the spec to a "
+    "new folder",
 )
 SAVEPOINT_MISSING_AFTER_END = refusal(
     "savepoint-missing-after-end",
@@ -422,7 +424,8 @@ SPEC_EMPTY = input_error(
 SPEC_KEY_CHANGED = refusal(
     "spec-key-changed",
     "{key} has changed from {before} to {after}",
-    "restore the old value, or, to start a new cut-over, set record in the spec to a new folder",
+    "restore the old value, or, to start a new cut-over, set the key `record` in the spec to a "
+    "new folder",
 )
 SPEC_NOT_VALID = input_error(
     "spec-not-valid",
@@ -524,7 +527,7 @@ YAML_CHARACTER = input_error(
 )
 YAML_COLON_MISSING = input_error(
     "yaml-colon-missing",
-    "not YAML: this line or the line before it is missing a colon (line {line})",
+    "not YAML: line {line}, or the line before it, is missing a colon",
     "write a colon and a space after each key",
 )
 YAML_ESCAPE = input_error(

@@ -26,7 +26,7 @@ _TEMPLATE = """\
 #   migrate cut-over {spec}             a dry run, which changes nothing
 #   migrate cut-over {spec} --execute   stops the job, and starts the query
 # Guide: docs/how-to/cut-over.md. All keys: docs/schemas/cut-over-spec.schema.json.
-# Relative paths start in the folder of this file.
+# Relative paths are relative to the folder of this file.
 version: 1
 flink:
 {rest}

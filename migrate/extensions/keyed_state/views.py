@@ -190,8 +190,8 @@ def _key(state: KeyedState, text: str) -> Key:
             if _WHOLE_NUMBER.fullmatch(text) and -bound <= int(text) < bound:
                 return int(text)
             raise UsageError(
-                f"key {text!r} is not a valid {kind.name}, the type of the keys of state "
-                f"{state.name!r}; pass a {kind.name}"
+                f"key {text!r} is not a valid {kind.name}, but the keys of state {state.name!r} have this "
+                "type; pass a key of this type"
             )
         case _:
             raise UsageError(

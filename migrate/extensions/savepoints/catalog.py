@@ -95,8 +95,8 @@ SAVEPOINT_HANDLE_OUTSIDE = refusal(
 )
 SAVEPOINT_OF_OTHER_CLUSTER = refusal(
     "savepoint-of-other-cluster",
-    "the savepoint reads cluster {own!r}, but the positions belong to {others!r}",
-    "with {option.cluster:ID}, choose a cluster that both contain; or pass the positions as "
+    "the source in the savepoint reads cluster {own!r}, but the positions belong to {others!r}",
+    "choose a cluster that is in both with {option.cluster:ID}; or pass the positions as "
     "json:FILE, so that migrate assumes the savepoint's cluster",
 )
 SEVERAL_READERS = refusal(

@@ -82,7 +82,7 @@ def test_partition_without_problem_is_not_refused() -> None:
 
 
 def test_same_problem_of_several_partitions_is_reported_once() -> None:
-    """Regression: The message contained "None" for a position that the state does not contain."""
+    """Regression: The message contained "None" for an absent position."""
 
     def expired(next_offset: int) -> Message:
         return EXPIRED(next_offset=next_offset, log_start=12, lost=12 - next_offset)

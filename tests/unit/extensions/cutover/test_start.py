@@ -114,8 +114,8 @@ def test_start_command_outliving_killed_run_is_not_restarted(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_start_command_succeeding_after_killed_run_is_not_rerun(tmp_path: Path) -> None:
-    """The command succeeds after its run was killed, so no process waits for its exit code."""
+def test_start_command_that_outlives_killed_run_is_not_rerun(tmp_path: Path) -> None:
+    """The run that started the command is killed, so no process reads the command's exit code."""
     spec = _seeded(tmp_path, "while ! test -e go; do sleep 0.05; done")
     killed = subprocess.run(
         [sys.executable, "-c", _KILLED, spec], capture_output=True, text=True, timeout=_SECONDS

@@ -236,7 +236,7 @@ def test_partly_kafka_source_blocks_move(tmp_path: Path, damage: str) -> None:
     assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
 
 
-def test_in_flight_records_block_move_and_report_bytes_and_operator(
+def test_in_flight_records_block_move_and_are_reported_with_bytes_and_operator(
     tmp_path: Path,
 ) -> None:
     source = source_operator(SourceState({0: splits("orders", [1])}))
