@@ -110,7 +110,7 @@ def parse_side(side: AnyPath) -> Side:
     kind = SideKind(prefix)
     if kind is SideKind.JSON and what.lstrip().startswith(("{", "[")):
         raise UsageError(
-            "json: requires the name of a file, but this is JSON; save it to a file, and pass the "
+            "the prefix json: requires the name of a file, but the argument is JSON text; save this text to a file, and pass the "
             "file, such as json:offsets.json"
         )
     if kind in FILE_READERS:

@@ -37,8 +37,8 @@ AUTHENTICATION_FAILED = service_error(
 BATCH_AND_COMMITS_MISSING = input_error(
     "batch-and-commits-missing",
     "in {location}, commits/ has no batch, the newest batch in offsets/ is {planned}, and batch "
-    "{missing} is missing; without asynchronous progress tracking, Spark would fail (batch "
-    "{missing} doesn't exist)",
+    "{missing} is missing; unless the query uses asynchronous progress tracking, Spark would fail "
+    "(batch {missing} doesn't exist)",
     "restore commits/ and offsets/{missing} from a backup",
 )
 BATCH_MISSING = input_error(
@@ -88,8 +88,8 @@ CLUSTER_NOT_IDENTIFIED = refusal(
 COMMITS_AFTER_CHANGE = refusal(
     "commits-after-change",
     "group {group} has newer commits; after the change that you want to roll back, {count:offset} "
-    "changed again (the first is {partition}: {current}); either another client committed them, "
-    "or a run of migrate whose rollback file is in a different directory",
+    "changed again (the first is {partition}: {current}); they were committed either by another "
+    "client, or by a run of migrate whose rollback file is in a different directory",
     "keep the newer commits; or add {option.force:true} to roll back anyway (consumers may then "
     "reprocess up to {reprocessed:record} and skip up to {skipped:record}, and start "
     "{removed:partition} according to auto.offset.reset)",
@@ -178,8 +178,8 @@ COPY_FILTERED = refusal(
 COPY_FOREIGN = refusal(
     "copy-foreign",
     "the target's log contains {records} that the job's log does not contain",
-    "other clients write to the topic, or wrote to it before the mirror finished; mirror to a "
-    "topic without other writers",
+    "other clients write to the topic, or wrote to it before the mirror finished; mirror the "
+    "job's topic to a topic without other writers",
 )
 COPY_LAGGING = refusal(
     "copy-lagging",
@@ -205,7 +205,8 @@ COPY_NOT_STARTED = refusal(
 COPY_REPARTITIONED = refusal(
     "copy-repartitioned",
     "the mirror copied {records} to partitions other than those in the job's log",
-    "mirror to a new topic, and configure the mirror to keep each record's partition",
+    "mirror the job's topic to a new topic, and configure the mirror to keep each record's "
+    "partition",
 )
 COPY_TOPIC_MISSING = refusal(
     "copy-topic-missing",
@@ -217,7 +218,7 @@ COPY_WITH_OTHER_PARTITIONS = refusal(
     "copy-with-other-partitions",
     "topic {topic} has {partitions:partition}, but {name} in the target's cluster has {copied}; "
     "the partition of a copied record cannot be determined",
-    "mirror topic {topic} to a topic with the same number of partitions",
+    "copy topic {topic} to a topic with the same number of partitions",
 )
 CREDENTIALS_IN_URI = input_error(
     "credentials-in-uri",
@@ -425,9 +426,9 @@ GROUP_CHANGED_SINCE_PLAN = refusal(
 )
 GROUP_HAS_NEWER_COMMITS = refusal(
     "group-has-newer-commits",
-    "group {group} has newer commits, by another client or by a run of migrate whose rollback file "
-    "is in a different directory; this commit would rewind {count:offset} (the first is "
-    "{partition}: from {current} to {next_offset}), and consumers would reprocess up to "
+    "group {group} has newer commits, by another client or by a run of migrate whose rollback "
+    "file is in a different directory; the planned commit would rewind {count:offset} (the first "
+    "is {partition}: from {current} to {next_offset}), and consumers would reprocess up to "
     "{records:record}",
     "add {option.allow_moved_on:true} to rewind the group",
 )
@@ -461,8 +462,8 @@ GROUP_OFFSET_UNREADABLE = service_error(
 )
 GROUP_OVERWRITTEN = service_error(
     "group-overwritten",
-    "group {group}: after the commit, {failed} of {count:offset} in the group differ (the first "
-    "is {partition}), so another client may commit for the group",
+    "group {group}: after the commit, {failed} of {count:offset} in the group differ from the "
+    "committed offsets (the first is {partition}), so another client may commit for the group",
     "stop the other client, or choose a different group",
 )
 GROUP_TRANSACTION_OPEN = service_error(
@@ -635,14 +636,14 @@ NO_COMMITTED_OFFSET = refusal(
     "the job has not read any records from this partition, so the position is still the "
     "'committed' marker, but group {group!r} has no committed offset for this partition",
     "pass Flink's own group with {option.source_group:GROUP}, or choose a start with "
-    "{option.unresolved:earliest|latest|committed|timestamp:T}",
+    "{option.unresolved:earliest|latest|timestamp:T}",
 )
 NO_COMMITTED_OFFSET_TO_START_AT = refusal(
     "no-committed-offset-to-start-at",
     "{problem}, and the group in {option.source_group} has no offset for "
     "{option.unresolved:committed}",
     "pass Flink's own group with {option.source_group:GROUP}, or choose a start with "
-    "{option.unresolved:earliest|latest|committed|timestamp:T}",
+    "{option.unresolved:earliest|latest|timestamp:T}",
 )
 NO_COMMITTED_OFFSETS = refusal(
     "no-committed-offsets",
@@ -682,7 +683,7 @@ NO_OFFSETS_IN_FILE = input_error(
 NO_POSITION = refusal(
     "no-position",
     "{side} has no position for {partitions}, but {reader} reads these partitions",
-    "to keep the positions of these partitions, pass only the other partitions with "
+    "to leave these partitions unchanged, pass only the other partitions with "
     "{option.partitions}; to choose a start, add {option.bootstrap_servers} and "
     "{option.new_partitions:earliest} or latest",
 )
@@ -708,7 +709,7 @@ NO_SOURCE_GROUP = refusal(
     "the job has not read any records from this partition, so the position is still the "
     "'committed' marker; only Flink's own consumer group has the start offset",
     "pass Flink's own group with {option.source_group:GROUP}, or choose a start with "
-    "{option.unresolved:earliest|latest|committed|timestamp:T}",
+    "{option.unresolved:earliest|latest|timestamp:T}",
 )
 NO_SUCH_PARTITION = refusal(
     "no-such-partition",
@@ -826,7 +827,7 @@ PLANNED_OFFSET_OUTSIDE_LOG = refusal(
 )
 PLANNED_RECORDS_DELETED = refusal(
     "planned-records-deleted",
-    "{partition}: the job's cluster no longer contains the records",
+    "{partition}: the job's cluster no longer contains the records that the plan compared",
     "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 POSITION_NOT_RESOLVED = refusal(
@@ -925,7 +926,7 @@ READER_UNKNOWN = refusal(
 READERS_OVERLAP = refusal(
     "readers-overlap",
     "migrate cannot determine whether operator {operator} reads {partitions}, because operator "
-    "{others} reads some of the same partitions of the topic",
+    "{others} reads some of the partitions that operator {operator} reads",
     "choose a source with {option.source}, and its partitions with {option.partitions}",
 )
 RECORDS_TIMEOUT = service_error(
@@ -943,7 +944,7 @@ ROLLBACK_FOR_OTHER_CLUSTER = refusal(
     "rollback-for-other-cluster",
     "the brokers belong to cluster {cluster}, but the rollback file was written for cluster "
     "{saved}",
-    "pass the brokers of that cluster with {option.bootstrap_servers} (the file contains "
+    "pass the brokers of cluster {saved} with {option.bootstrap_servers} (the file contains "
     "{servers})",
 )
 SAME_TOPIC_TWO_CLUSTERS = refusal(

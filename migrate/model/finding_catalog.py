@@ -81,7 +81,8 @@ ASYNC_RECORDS = finding(
 )
 BEAM_BUNDLE_RECORDS = finding(
     Code.IN_FLIGHT_RECORDS,
-    _BEAM_RECORDS + "the operator emitted when the checkpoint ended its bundle; a move loses them",
+    _BEAM_RECORDS
+    + "the operator emitted when the checkpoint ended the operator's bundle; a move loses them",
     "run the pipeline with --finishBundleBeforeCheckpointing, and take a new checkpoint",
 )
 BEAM_DISCOVERY = finding(
@@ -139,14 +140,14 @@ GROUP_READS = finding(
 )
 HIGHER_NUMBER_IS_EARLIER = finding(
     Code.NUMBERING_BEGAN_ANEW,
-    "chk-{other} in the same directory was written before this chk-{number}, although its number "
-    "is higher",
+    "chk-{other} in the same directory was written before this chk-{number}, although the number "
+    "of chk-{other} is higher",
     "find out which checkpoint the job wrote last",
 )
 HYBRID_SOURCE = finding(
     Code.HYBRID_SOURCE,
-    "this HybridSource is reading source {number} in its list, which is a Kafka source; the state "
-    "does not contain the later sources",
+    "this HybridSource is reading a Kafka source (source {number} in its list); the state does "
+    "not contain the later sources",
 )
 HYBRID_SOURCE_DAMAGED = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
@@ -155,8 +156,9 @@ HYBRID_SOURCE_DAMAGED = finding(
 )
 HYBRID_SOURCE_ELSEWHERE = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
-    "this HybridSource is reading source {number} in its list, which is not a Kafka source; it has "
-    "not reached Kafka yet, or never reads Kafka; unread data of source {number} is not moved",
+    "this HybridSource is reading a source that is not a Kafka source (source {number} in its "
+    "list); it has not reached Kafka yet, or never reads Kafka; unread data of source {number} is "
+    "not moved",
 )
 HYBRID_SPLITS_LEFT = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
@@ -195,8 +197,9 @@ KAFKA_SINK_WITH_OPEN_TRANSACTIONS = finding(
 LATER_CHECKPOINT = finding(
     Code.RAN_ON,
     "the job kept running after this checkpoint, and its later output would be duplicated; "
-    "chk-{newest} in the same directory was written after this chk-{number}, although its number "
-    "is lower; ignore this if the checkpoints were copied without their modification times",
+    "chk-{newest} in the same directory was written after this chk-{number}, although the number "
+    "of chk-{newest} is lower; ignore this if the checkpoints were copied without their "
+    "modification times",
 )
 LATEST_MARKER = finding(
     Code.LATEST_MARKER,
@@ -211,8 +214,8 @@ LEGACY_CONSUMER = finding(
 )
 LOWER_NUMBER_IS_LATER = finding(
     Code.NUMBERING_BEGAN_ANEW,
-    "chk-{other} in the same directory was written after this chk-{number}, although its number "
-    "is lower",
+    "chk-{other} in the same directory was written after this chk-{number}, although the number "
+    "of chk-{other} is lower",
     "find out which checkpoint the job wrote last",
 )
 NEWER_CHECKPOINT = finding(
@@ -300,9 +303,9 @@ PENDING_UNREADABLE_WITH_FILES_AFTER_STOP = finding(
 )
 QUERY_ID_MISSING = finding(
     Code.QUERY_ID_MISSING,
-    "the file metadata with the query's ID is missing; Spark versions with SPARK-55058 do not "
-    "start the query; older versions start it with a new ID, and a sink that stores query IDs "
-    "treats it as a different query",
+    "the file `metadata`, which contains the query's ID, is missing; Spark versions with "
+    "SPARK-55058 do not start the query; older versions start it with a new ID, and a sink that "
+    "stores query IDs treats it as a different query",
 )
 QUERY_STATE = finding(
     Code.QUERY_STATE,
@@ -390,8 +393,8 @@ UNCOMMITTED_BATCH = finding(
 )
 UNDISCOVERED_TOPICS = finding(
     Code.UNDISCOVERED_TOPICS,
-    "the state contains no partition of {count:topic} in its streams (the first is {topic}), "
-    "because the job had not discovered these topics; they are not moved",
+    "the state contains no partition of {count:topic} in the source's streams (the first is "
+    "{topic}), because the job had not discovered these topics; they are not moved",
 )
 UNRESOLVED_POSITIONS = finding(
     Code.UNRESOLVED_POSITIONS,

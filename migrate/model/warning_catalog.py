@@ -57,8 +57,8 @@ GROUP_NOT_COMMITTED = warning(
 )
 GROUP_OFFSETS_LOST = warning(
     "group-offsets-lost",
-    "the group has lost {count:offset} of other partitions (the first is {partition}); the "
-    "rollback restores the offsets that these partitions had at {time}",
+    "the group has lost {count:offset} of partitions outside the change (the first is "
+    "{partition}); the rollback restores the offsets that these partitions had at {time}",
 )
 GROUP_ORIGIN_UNKNOWN = warning(
     "group-origin-unknown",
@@ -120,8 +120,8 @@ MERGED_POSITIONS = warning(
 MERGED_POSITIONS_MISSING = warning(
     "merged-positions",
     "{option.merge_sources:min}: one source of the topic has no position for {count:partition} "
-    "(the first is {partition}); the move starts there at the other source's position, so the "
-    "records below it are lost for this source",
+    "(the first is {partition}); the move starts these partitions at the other source's position, "
+    "so the records below that position are lost for the source without a position",
 )
 METADATA_DISCARDED = warning(
     "metadata-discarded",
@@ -345,7 +345,7 @@ UNLISTED_PARTITION = warning(
 )
 UNSEEDED_STREAM = warning(
     "unseeded-stream",
-    "the seed has no offsets for {count:stream} of the query before stream {last} ({streams:5}); "
+    "the seed has no offsets for {count:stream} of the query ({streams:5}) before stream {last}; "
     "if such a stream reads Kafka, it starts at its own startingOffsets",
 )
 YOUNG_TOPIC = warning(

@@ -227,7 +227,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
         str | None,
         Option(
             "Pass the consumer group that the Flink job commits to. Its offsets supply "
-            "the positions that the state stores as 'committed', and show whether the job kept "
+            "the positions that are stored as 'committed', and show whether the job kept "
             "running after the checkpoint.",
             metavar="G",
             panel=_MOVES,
@@ -291,7 +291,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     new_partitions: Annotated[
         NewPartitions | Literal["as-flink", "fail", "earliest", "latest"],
         Option(
-            "Choose where partitions that are not in the checkpoint start. as-flink starts "
+            "Choose the start of partitions that are not in the checkpoint. as-flink starts "
             "at the log start offset if Flink would start there; otherwise, it refuses the move.",
             metavar="HOW",
             panel=ALLOWED,
@@ -307,7 +307,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     unresolved: Annotated[
         str,
         Option(
-            "Choose where partitions without an offset in the state start: fail, earliest, "
+            "Choose the start of partitions without an offset in the state: fail, earliest, "
             "latest, committed (the offset of the source group), or timestamp:T (ISO 8601 or epoch "
             "milliseconds). [default: fail]",
             metavar="HOW",

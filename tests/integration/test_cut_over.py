@@ -787,5 +787,8 @@ def test_flink_crash_during_stop_leaves_target_unwritten(stack: LocalStack) -> N
     stack.flink.start()
     forgotten = spec.execute()
     assert forgotten.code == 5, forgotten.stderr
-    assert "set record in the spec to a new folder, and rerun the command" in forgotten.stderr
+    assert (
+        "set the key `record` in the spec to a new folder, and rerun the command"
+        in forgotten.stderr
+    )
     assert not Path(spec.fields["target"]["checkpoint-dir"]).exists()

@@ -141,7 +141,8 @@ LEGACY_CONSUMER_STOP = refusal(
     "legacy-consumer-stop",
     "the job reads with a FlinkKafkaConsumer, and the offsets in its stop-with-savepoint are one "
     "checkpoint old",
-    "take a savepoint, cancel the job, and set flink.savepoint to the savepoint",
+    "take a savepoint without stopping the job, then cancel the job, and set flink.savepoint to "
+    "this savepoint",
 )
 LOCATION_HAS_BATCHES = refusal(
     "location-has-batches",
@@ -156,7 +157,7 @@ LOCATION_IS_FILE = refusal(
 )
 LOCATION_NOT_PRIMED = refusal(
     "location-not-primed",
-    "the location was not primed, because it has no committed batch",
+    "the location has no committed batch, so it was not primed",
     "if this cut-over wrote the location, and no query is running from it, remove the directory, "
     "and rerun the command; otherwise, choose a new directory",
 )
@@ -274,7 +275,7 @@ PRIMED_SEED_DIFFERS = refusal(
 )
 PRIMED_STATE_MISSING = refusal(
     "primed-state-missing",
-    "the location was not primed, because it contains no state",
+    "the location contains no state, so it was not primed",
     "if this cut-over wrote the location, and no query is running from it, remove the directory, "
     "and rerun the command; otherwise, choose a new directory",
 )
@@ -282,13 +283,13 @@ PRIMING_END_UNKNOWN = refusal(
     "priming-end-unknown",
     "the prime command for {location} was run, but its exit code is unknown, so the location may "
     "be incomplete",
-    "check that no query is running from {location}, remove it, and rerun the command",
+    "check that no query is running from {location}, remove {location}, and rerun the command",
 )
 PRIMING_FAILED = refusal(
     "priming-failed",
     "the prime command for {location} failed with exit code {exit_code}, so the location may be "
     "incomplete",
-    "check that no query is running from {location}, remove it, and rerun the command",
+    "check that no query is running from {location}, remove {location}, and rerun the command",
 )
 PROGRAM_MISSING = refusal(
     "program-missing",
@@ -368,7 +369,7 @@ ROLLBACK_FILE_MISSING = refusal(
 SAVEPOINT_CHANGED = refusal(
     "savepoint-changed",
     "{savepoint} has changed since an earlier run checked it",
-    "restore the checked savepoint",
+    "put back the files of the checked savepoint",
 )
 SAVEPOINT_IN_OTHER_FOLDER = refusal(
     "savepoint-in-other-folder",
@@ -419,7 +420,7 @@ SEVERAL_RUNNING_JOBS = refusal(
 SPEC_EMPTY = input_error(
     "spec-empty",
     "{path} is empty",
-    "set version: 1, flink, kafka, and target",
+    "set the keys `version` (to 1), `flink`, `kafka`, and `target`",
 )
 SPEC_KEY_CHANGED = refusal(
     "spec-key-changed",

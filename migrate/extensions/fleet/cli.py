@@ -38,7 +38,7 @@ def scan(
     ),
     *,
     latest_only: bool = option(
-        "Read only the newest complete checkpoint of each job, and all savepoints."
+        "Of each job's checkpoints, read only the newest complete one. All savepoints are read."
     ),
     output: str | None = option(
         "Write tables of checkpoints, positions, operators, and findings to DIR, a new directory.",

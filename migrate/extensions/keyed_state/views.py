@@ -79,7 +79,7 @@ def parse_state_options(options: Mapping[str, str]) -> StateOptions:
         raise UsageError(f"view is {name!r}, but must be one of {', '.join(known)}")
     view, state = StateView(name), values.get("state")
     if view is StateView.ENTRIES and state is None:
-        raise UsageError("the option state is required; view=states lists the states")
+        raise UsageError("the option `state` is required; view=states lists the states")
     for option in ("state", "key"):
         if view is not StateView.ENTRIES and option in values:
             raise UsageError(f"option {option} requires view=entries, but view is {name}")
@@ -190,12 +190,12 @@ def _key(state: KeyedState, text: str) -> Key:
             if _WHOLE_NUMBER.fullmatch(text) and -bound <= int(text) < bound:
                 return int(text)
             raise UsageError(
-                f"key {text!r} is not a valid {kind.name}, but the keys of state {state.name!r} have this "
-                "type; pass a key of this type"
+                f"key {text!r} is not a valid {kind.name}, but the keys of state "
+                f"{state.name!r} have this type; pass a key of this type"
             )
         case _:
             raise UsageError(
-                "the option key supports only keys of the Java types String, Byte, Short, "
+                "the option `key` supports only keys of the Java types String, Byte, Short, "
                 f"Integer, and Long, but the keys of state {state.name!r} have a different type; "
                 "filter the rows with where() instead"
             )

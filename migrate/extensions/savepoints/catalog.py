@@ -15,7 +15,8 @@ BEAM_POSITIONS = refusal(
 ENUMERATOR_MISSING = refusal(
     "enumerator-missing",
     "operator {operator}: migrate cannot add {partition}, because the savepoint does not contain "
-    "the enumerator's state; Flink would also discover the partition itself, and read it twice",
+    "the enumerator's state; if migrate added the partition, Flink would also discover it, and "
+    "read it twice",
     "omit the partition with {option.partitions}, or take a new savepoint",
 )
 ENUMERATOR_TOO_OLD = refusal(
@@ -33,7 +34,8 @@ IN_FLIGHT_IN_SAVEPOINT = refusal(
 )
 NAME_TOO_LONG = refusal(
     "name-too-long",
-    "a name in the new state is {length} bytes long, but Flink formats store at most {limit} bytes",
+    "a name in the new state is {length} bytes long, but Flink's formats store at most {limit} "
+    "bytes",
     "if the name is a topic, omit the topic with {option.partitions}",
 )
 NO_COMMON_TOPIC = refusal(

@@ -25,7 +25,7 @@ EXPECTED_STATE_UNKNOWN = refusal(
     "expected-state-unknown",
     "the query stores the state of {operator}, and migrate cannot compute the expected contents "
     "of this state from the rows",
-    "create your own rows, and pass the expected Spark state as `expected`",
+    "create the rows of this query yourself, and pass the expected Spark state as `expected`",
 )
 EXPIRY_DEPENDS_ON_STOP = refusal(
     "expiry-depends-on-stop",
@@ -48,8 +48,8 @@ FILE_SOURCE_LOG_UNKNOWN = input_error(
 FILES_NOT_SHARED = refusal(
     "files-not-shared",
     "{location}: Spark did not write the query's files to this disk",
-    "choose a directory on a disk that this program, the Spark driver or Spark Connect server, "
-    "and the executors share",
+    "choose a directory on a disk shared by this program, the executors, and the Spark driver (or "
+    "the Spark Connect server)",
 )
 FIRED_WINDOWS_UNKNOWN = refusal(
     "fired-windows-unknown",
@@ -61,8 +61,8 @@ HOPPING_WINDOWS_UNEXPECTED = refusal(
     "hopping-windows-unexpected",
     "Spark's state has windows that Flink's state lacks, because Spark adds a row to every window "
     "that contains the row's time",
-    "for hopping windows, pass `slide_ms`, and a `watermark_ms` at or after the end of each "
-    "window that Flink has fired",
+    "for hopping windows, pass both `slide_ms` and a `watermark_ms` at or after the end of the "
+    "last window that Flink has fired",
 )
 IN_FLIGHT_IN_REHEARSAL = refusal(
     "in-flight-in-rehearsal",
@@ -203,7 +203,7 @@ QUERY_BATCH_NOT_COMMITTED = refusal(
     "query-batch-not-committed",
     "{query}: batch {batch} has started, but is not committed; a copy would rerun the batch from "
     "its old start offsets",
-    "run the query with the availableNow trigger until it ends, and copy it then",
+    "run the query with the availableNow trigger until the query ends, and then copy the query",
 )
 QUERY_IS_CONTINUOUS = refusal(
     "query-is-continuous",
@@ -239,8 +239,8 @@ ROWS_REQUIRED = refusal(
 )
 SESSION_LACKS_RECORDS = refusal(
     "session-lacks-records",
-    "a session from {start} to {end} has {records} records, but with a gap of {gap_ms} ms, a "
-    "session of this length has at least {least}",
+    "a session from {start} to {end} has {records} records, but a session of this length has at "
+    "least {least} if the session gap is {gap_ms} ms",
     "pass the number of all records as `count`, and the job's session gap as `session_gap_ms`",
 )
 SEVERAL_STATE_STORES = refusal(
@@ -421,8 +421,8 @@ FIRED_WINDOWS = warning(
 LATE_RECORDS = warning(
     "late-records",
     "the query's delay (withWatermark) of {delay_ms} ms is too short for {count:record} "
-    "({examples}); the query accepts late records in one batch, but may drop them in smaller "
-    "batches; a delay of {needed_ms} ms accepts all records",
+    "({examples}); the query accepts these records if one batch reads all records, but may drop "
+    "them in smaller batches; a delay of {needed_ms} ms accepts all records",
 )
 LOG_START = warning(
     "log-start",

@@ -61,7 +61,7 @@ def copy_query(
         )
     check_free(target)
     if not old.startswith(SPARK_PREFIX):
-        raise UsageError(f"{old}: pass the query to copy as spark:DIR")
+        raise UsageError(f"{old}: as the query to copy, pass spark:DIR")
     files = Files()
     directory = query_directory(old, files)
     check_apart(target, sink)

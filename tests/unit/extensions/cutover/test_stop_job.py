@@ -337,7 +337,8 @@ def test_spec_change_after_target_is_written_is_refused(
         assert (refused.code, refused.stdout) == (4, "")
         assert refused.stderr.count(told) == 1
         assert (
-            "or, to start a new cut-over, set record in the spec to a new folder" in refused.stderr
+            "or, to start a new cut-over, set the key `record` in the spec to a new folder"
+            in refused.stderr
         )
 
 

@@ -418,7 +418,10 @@ def test_positions_of_different_cluster_are_refused(here: Path, uid: bytes) -> N
     chk = _dynamic(here / "a/chk-7", {"west": 3})
     side = _dynamic(here / "b/chk-7", {"east": 5}, uid)
     told = _refused(_to_flink(chk, str(side)))
-    assert "the savepoint reads cluster 'west', but the positions belong to 'east'" in told
+    assert (
+        "the source in the savepoint reads cluster 'west', but the positions belong to 'east'"
+        in told
+    )
     assert told.count("refused: ") == 1
 
 
