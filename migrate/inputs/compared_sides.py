@@ -71,7 +71,8 @@ def load_sides(
     """
     if left.kind is right.kind is SideKind.BROKER:
         raise UsageError(
-            "both inputs have the prefix `broker:`; replace one of them with an input that contains topics"
+            "both inputs have the prefix `broker:`; replace one of them with an input that "
+            "contains topics"
         )
     for side in (left, right):
         if broker is None and side.kind in (SideKind.GROUP, SideKind.BROKER):

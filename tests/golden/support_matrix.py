@@ -49,7 +49,7 @@ _KEPT = {
 
 _WRITTEN_ANEW = """\
 `migrate to-flink` can rewrite every checkpoint on this page, except for the changelog backend and
-metadata version 2 (`tests/golden/test_new_savepoint.py`). Flink's classes of 1.15, 1.20, and 2.2
+metadata version 2 (`tests/golden/test_new_savepoint.py`). The classes of Flink 1.15, 1.20, and 2.2
 read the new savepoints. These classes find the changed positions and the added partitions, but not
 the removed partitions (`tests/integration/test_new_positions.py`).
 

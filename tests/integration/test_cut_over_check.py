@@ -63,7 +63,7 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
             for line in refused.stderr.splitlines()
             if line.startswith("refused: ") and f"gone-{tmp_path.name}" in line
         ]
-        assert "move.gone: skip" in gone
+        assert "correct move.topic-map" in gone
     assert [one.name for one in (tmp_path / "query").iterdir()] == ["theirs"]
     record = json.loads((tmp_path / "orders.cut-over/record.json").read_text())
     assert record["runs"][0]["end"] == "refused at check"

@@ -225,7 +225,7 @@ def test_unknown_view_or_option_is_refused(read: Any, options: dict[str, str], s
 @needs_data_source
 def test_data_source_refuses_user_schema_and_missing_path(session: SparkSession) -> None:
     reader = session.read.format(FORMAT).schema("topic STRING")
-    with pytest.raises(PySparkException, match="omit schema"):
+    with pytest.raises(PySparkException, match="omit `schema`"):
         reader.load(str(GOLDEN)).collect()
     with pytest.raises(PySparkException, match="the path is missing"):
         session.read.format(FORMAT).load().collect()

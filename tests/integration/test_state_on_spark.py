@@ -185,7 +185,7 @@ def test_large_state_is_split_into_many_tasks(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({}, "the option state is required"),
+        ({}, "the option `state` is required"),
         ({"state": "x"}, "no keyed state 'x'"),
         (
             {"state": "count", "operator": "nobody"},
@@ -212,7 +212,7 @@ def test_state_of_unreadable_job_class_reports_class(read: Any) -> None:
 def test_state_data_source_refuses_user_schema_and_missing_path(session: SparkSession) -> None:
     chk = STATE / _BY_NAME["2.2/kinds/canonical"]["path"]
     reader = session.read.format("flink_state").schema("key STRING").option("state", "value")
-    with pytest.raises(PySparkException, match="omit schema"):
+    with pytest.raises(PySparkException, match="omit `schema`"):
         reader.load(str(chk)).collect()
     with pytest.raises(PySparkException, match="one path"):
         session.read.format("flink_state").option("state", "value").load().collect()

@@ -165,7 +165,9 @@ def test_expected_state_is_cast_exactly(session: SparkSession) -> None:
     expected = session.sql("SELECT 1 user, CAST(5 AS DECIMAL(5,1)) total")
     assert compare_with_expected(found, [], expected).proof.right == 1
     for wrong in (expected.selectExpr("CAST(user AS FLOAT)", "total"), expected.select("user")):
-        with pytest.raises(migrate.UsageError, match=r"^(user has type float|expected has 1 col)"):
+        with pytest.raises(
+            migrate.UsageError, match=r"^(user has type float|`expected` has 1 col)"
+        ):
             compare_with_expected(found, [], wrong)
 
 
@@ -332,7 +334,7 @@ def test_hopping_and_session_windows_cannot_be_combined(session: SparkSession) -
     state = session.createDataFrame(
         [(1, 2, (0, 10_000))], "key BIGINT, n BIGINT, w STRUCT<start: BIGINT, end: BIGINT>"
     )
-    with pytest.raises(migrate.UsageError, match=r"slide_ms .* session_gap_ms"):
+    with pytest.raises(migrate.UsageError, match=r"`slide_ms` .* `session_gap_ms`"):
         aggregate_rows(
             state,
             SCHEMA,

@@ -5,7 +5,7 @@ from migrate.model.extensions import READ, CommandText
 COMMANDS = {
     "state": CommandText(
         READ,
-        "List the keyed states of a checkpoint, or show the entries of one.",
+        "List the keyed states of a checkpoint, or show the entries of one state.",
         """\
 # The list of keyed states
 $ migrate state savepoint-1

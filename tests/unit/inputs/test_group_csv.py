@@ -137,8 +137,8 @@ def test_inline_json_is_refused_with_hint_to_use_file() -> None:
     result = migrate("to-spark", 'json:{"payments":{"0":5}}')
     assert (result.code, result.stdout) == (2, "")
     assert result.stderr == (
-        "migrate: json: requires the name of a file, but this is JSON; save it to a file, and "
-        "pass the file, such as json:offsets.json\n"
+        "migrate: the prefix json: requires the name of a file, but the argument is JSON text; "
+        "save this text to a file, and pass the file, such as json:offsets.json\n"
     )
 
 

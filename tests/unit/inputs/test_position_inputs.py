@@ -69,7 +69,11 @@ def test_diff_warns_once_of_group_missing_on_both_sides() -> None:
     [
         ("group:g", "json:x", 'group:g requires a broker; add bootstrap_servers="HOST:PORT"'),
         ("json:x", "broker:latest", "broker:latest requires a broker; add bootstrap_servers="),
-        ("broker:latest", "broker:earliest", "both inputs are broker:; replace one of them"),
+        (
+            "broker:latest",
+            "broker:earliest",
+            "both inputs have the prefix `broker:`; replace one of them",
+        ),
     ],
 )
 def test_diff_side_that_requires_broker_is_usage_error_without_broker(

@@ -272,7 +272,7 @@ def test_query_without_commit_log_resumes_after_second_newest_batch(
     assert committed_positions("spark:x", directory) == before
     shutil.rmtree(directory / "offsets")
     with pytest.raises(
-        InputError, match=r"without asynchronous progress tracking, Spark would fail"
+        InputError, match=r"unless the query uses asynchronous progress tracking, Spark would fail"
     ):
         files = {"offsets/7": batch('{"t":{"0":9}}'), "offsets/5": batch('{"t":{"0":7}}')}
         committed_positions("spark:x", spark_directory(tmp_path / "gap", files))

@@ -245,8 +245,8 @@ def test_warnings_about_losses_show_first_affected_partition() -> None:
         _planned(0, 5), _planned(1, 5, unknown_to_some=True), _planned(2, 5, unknown_to_some=True)
     ) == [
         'merge_sources="min": one source of the topic has no position for 2 partitions (the first '
-        "is t-1); the move starts there at the other source's position, so the records below it "
-        "are lost for this source [merged-positions]"
+        "is t-1); the move starts these partitions at the other source's position, so the records "
+        "below that position are lost for the source without a position [merged-positions]"
     ]
 
 

@@ -429,7 +429,7 @@ def test_scan_without_pyarrow_reports_install_command_and_writes_csv(tmp_path: P
     done = _without("pyarrow", chk, "--output", tmp_path / "out")
     assert (done.returncode, done.stdout) == (2, "")
     assert "pip install '.[parquet]'" in done.stderr
-    assert done.stderr.endswith("; or add --format csv\n")
+    assert done.stderr.endswith("; without pyarrow, add --format csv\n")
     assert not (tmp_path / "out").exists()
     done = _without("pyarrow", chk, "--output", tmp_path / "out", "--format", "csv")
     assert done.returncode == 0, done.stderr

@@ -35,7 +35,7 @@ def test_option_names_are_case_insensitive() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({}, "the option state is required"),
+        ({}, "the option `state` is required"),
         ({"state": "x", "view": "timers"}, "option state requires view=entries"),
         ({"key": "x", "view": "states"}, "option key requires view=entries"),
         ({"view": "rows"}, "must be one of entries, states, timers"),

@@ -476,7 +476,7 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE,
                     _NOTE,
-                    "this HybridSource is reading source 2 in its list, which is a Kafka source; "
+                    "this HybridSource is reading a Kafka source (source 2 in its list); "
                     "the state does not contain the later sources",
                 )
             ],
@@ -488,8 +488,9 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "this HybridSource is reading source 2 in its list, which is not a Kafka "
-                    "source; it has not reached Kafka yet, or never reads Kafka; unread data of "
+                    "this HybridSource is reading a source that is not a Kafka source (source 2 "
+                    "in its list); it has not reached Kafka yet, or never reads Kafka; unread "
+                    "data of "
                     "source 2 is not moved",
                 ),
                 (
@@ -535,7 +536,8 @@ def test_dynamic_source_reports_undiscovered_topics_and_retained_clusters() -> N
             (
                 Code.UNDISCOVERED_TOPICS,
                 _WARNING,
-                "the state contains no partition of 2 topics in its streams (the first is u on ",
+                "the state contains no partition of 2 topics in the source's streams (the first "
+                "is u on ",
             ),
             (
                 Code.RETAINED_CLUSTERS,
@@ -578,12 +580,14 @@ def test_contradictory_checkpoint_times_are_warned_about() -> None:
     lower = _findings(contradicting=(5, 6, 9))
     assert [code for code, _, _ in lower] == [Code.NUMBERING_BEGAN_ANEW]
     assert lower[0][2].startswith(
-        "chk-6 in the same directory was written after this chk-7, although its number is lower; "
+        "chk-6 in the same directory was written after this chk-7, although the number of chk-6 "
+        "is lower; "
     )
     ((_, severity, higher),) = _findings(contradicting=(8, 9))
     assert severity is _WARNING
     assert higher.startswith(
-        "chk-9 in the same directory was written before this chk-7, although its number is higher; "
+        "chk-9 in the same directory was written before this chk-7, although the number of chk-9 "
+        "is higher; "
     )
 
 

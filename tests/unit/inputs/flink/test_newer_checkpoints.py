@@ -62,8 +62,8 @@ def test_job_directory_is_refused_if_highest_checkpoint_number_is_not_newest(
     refused = migrate("to-spark", job)
     assert (refused.code, refused.stdout) == (4, "")
     assert (
-        "chk-5 in the same directory was written after this chk-120, although its number is lower"
-        in (refused.stderr)
+        "chk-5 in the same directory was written after this chk-120, although the number of "
+        "chk-5 is lower" in (refused.stderr)
     )
     shown = migrate("inspect", job)
     assert shown.code == 0
