@@ -925,8 +925,8 @@ READER_UNKNOWN = refusal(
 )
 READERS_OVERLAP = refusal(
     "readers-overlap",
-    "migrate cannot determine whether operator {operator} reads {partitions}, because operator "
-    "{others} reads some of the partitions that operator {operator} reads",
+    "operators {operator} and {others} have partitions in common, so migrate cannot determine "
+    "whether operator {operator} reads {partitions}",
     "choose a source with {option.source}, and its partitions with {option.partitions}",
 )
 RECORDS_TIMEOUT = service_error(

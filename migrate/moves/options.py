@@ -115,8 +115,9 @@ class ToKafkaArguments(TypedDict, total=False):
     to_bootstrap_servers: Annotated[
         str | None,
         Option(
-            "Connect to the Kafka cluster that the target reads, if it is not the job's. migrate "
-            "finds each position there by the surrounding records, or refuses the move.",
+            "Connect to the Kafka cluster that the target reads, if it is not the job's cluster. "
+            "migrate finds each position in it by matching the surrounding records, or refuses the "
+            "move.",
             metavar="HOST:PORT,…",
             panel=OTHER_CLUSTER,
         ),

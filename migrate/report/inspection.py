@@ -38,7 +38,7 @@ _SOURCE_CELLS = attrgetter("operator_id", "name", "uid", "kind.value")
 
 
 def inspection_json(extraction: Extraction) -> Iterator[str]:
-    """Yield the JSON report in pieces of text."""
+    """Yield the JSON report as chunks of text."""
     checkpoint = extraction.checkpoint
     head = {
         "pointer": checkpoint.pointer,
@@ -109,7 +109,7 @@ def _position_lines(positions: Iterable[PositionFields]) -> Iterator[str]:
 
 
 def inspection_csv(extraction: Extraction) -> Iterator[str]:
-    """Yield a header, and a row for each position, in pieces of text."""
+    """Yield a header, and a row for each position, as chunks of text."""
     rows = (
         (
             *_SOURCE_CELLS(source),

@@ -216,7 +216,7 @@ class Files:
             return None
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file to a URL, and replace an existing file; the bucket must exist."""
+        """Write a file to a URL, replacing any existing file; the bucket must exist."""
         with self._file_system(path) as (system, name):
             system.pipe_file(name, data)
 

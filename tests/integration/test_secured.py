@@ -443,7 +443,7 @@ def test_trust_store_of_keytool_is_read(client: Client, stores: Stores, ending: 
     assert "the password does not open the store" in line
 
 
-def test_key_store_of_keytool_is_read(client: Client, stores: Stores) -> None:
+def test_key_store_created_by_keytool_is_read(client: Client, stores: Stores) -> None:
     text = f"""
         security.protocol=SSL
         ssl.truststore.location={stores.path("trust.jks")}

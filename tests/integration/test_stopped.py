@@ -233,7 +233,7 @@ def test_move_is_refused_if_job_progresses_during_wait(
     assert broker.committed(f"new-{topic}") == {}
 
 
-def test_move_warns_of_allowed_progress_of_job_during_wait(
+def test_move_warns_if_job_progresses_during_wait_and_progress_is_allowed(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     chk = _job(tmp_path / "job", topic, apart=2)

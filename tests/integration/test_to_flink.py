@@ -75,7 +75,7 @@ def _produce(broker: Broker, topic: str, partition: int, count: int) -> None:
 def test_job_resumes_with_state_from_new_positions(
     kafka: Broker, tmp_path: Path, version: str, stopped: bool
 ) -> None:
-    """One job contains every kind of source of this Flink."""
+    """One job contains every kind of source in this Flink version."""
     in_rocksdb = not stopped and version in ("1.20", "2.2")
     options: dict[str, str] = {}
     if not stopped:

@@ -365,7 +365,7 @@ def test_diff_resolves_timestamp_side(tmp_path: Path, broker: Broker, topic: str
     ]
 
 
-def test_refusal_of_expired_positions_suggests_option_in_form_of_caller(
+def test_refusal_of_expired_positions_suggests_option_in_callers_syntax(
     tmp_path: Path, broker: Broker
 ) -> None:
     """The caller is a command line, a function call, or a spec."""

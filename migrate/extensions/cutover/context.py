@@ -57,7 +57,7 @@ class CutOverContext:
         nothing_started: True if the user states that nothing has started from the target.
 
     Attributes:
-        saw_end: True once this run has seen that the job is FINISHED with the savepoint.
+        saw_end: True once this run has seen that the job reached FINISHED after the savepoint.
         stop_state: the message about the stop of the job, such as ``STOP_REQUESTED``. It is used
             until the job has stopped with a savepoint.
         target_state: the message about the target, such as ``NOT_WRITTEN``.

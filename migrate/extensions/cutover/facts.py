@@ -200,7 +200,7 @@ class Facts:
         plan_problem: the reason that the plan cannot be read, or empty.
         started_again: a job that has continued the stopped job's work. It is ``Unavailable`` if
             Flink did not answer, or if its answer does not rule out such a job.
-        saw_end: True if this run has seen that the job is FINISHED with the savepoint.
+        saw_end: True if this run has seen that the job reached FINISHED after the savepoint.
         start_process, prime_process: the commands' process groups, or None if unknown.
     """
 

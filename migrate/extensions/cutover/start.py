@@ -98,7 +98,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 
 
 def warn_of_failed_command(context: CutOverContext) -> None:
-    """Warn if the ``start`` command failed, although readers have started from the target."""
+    """Warn if the ``start`` command failed even though readers have started from the target."""
     if code := context.start_command.exit_code():
         warn(catalog.START_COMMAND_FAILED_AFTER_START(exit_code=code))
 

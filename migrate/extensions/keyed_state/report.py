@@ -35,7 +35,7 @@ def entries_json(state: KeyedState, entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def entries_csv(state: KeyedState, entries: Iterable[Entry]) -> Iterator[str]:
-    """Yield a header, and a row for each entry, in pieces of text.
+    """Yield a header, and a row for each entry, as chunks of text.
 
     A string is written unchanged, a null as an empty cell, and any other value as JSON.
     """

@@ -86,7 +86,7 @@ SAVEPOINT_FILE_NAMED_TWICE = refusal(
 )
 SAVEPOINT_FORMAT_TOO_OLD = refusal(
     "savepoint-format-too-old",
-    "the savepoint has metadata version {version}, and a copy of this version would share its "
+    "the savepoint has metadata version {version}, and a copy of such a savepoint would share its "
     "files with the original",
     "restore the job with Flink 1.11 or later, and take a new savepoint",
 )
@@ -98,8 +98,9 @@ SAVEPOINT_HANDLE_OUTSIDE = refusal(
 SAVEPOINT_OF_OTHER_CLUSTER = refusal(
     "savepoint-of-other-cluster",
     "the source in the savepoint reads cluster {own!r}, but the positions belong to {others!r}",
-    "choose a cluster that is in both with {option.cluster:ID}; or pass the positions as "
-    "json:FILE, so that migrate assumes the savepoint's cluster",
+    "choose a cluster that the savepoint and the positions have in common with "
+    "{option.cluster:ID}; or pass the positions as json:FILE, so that migrate assumes the "
+    "savepoint's cluster",
 )
 SEVERAL_READERS = refusal(
     "several-readers",

@@ -39,7 +39,7 @@ _LARGEST_ANSWER = 16 * 2**20
 _LONGEST_TEXT = 2_000
 
 _Answer = TypeVar("_Answer", bound=BaseModel)
-# An address without a scheme. It has a port, because a word alone may be anything.
+# An address without a scheme must have a port, because a bare word could be anything.
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):[0-9]+/?")
 
 

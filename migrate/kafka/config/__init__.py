@@ -56,7 +56,7 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _LARGEST_PORT = 65_535
-# An address with something else in the place of the port.
+# An address with something other than a port after the colon.
 _WITH_BAD_PORT = re.compile(
     r"(?:(?:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)://)?(?:\[[^\]\s]+\]|[^\s:;/\[\]]+):([^\s:;/\[\]]+)",
     re.IGNORECASE,

@@ -311,7 +311,7 @@ def test_completion_script_is_printed_for_each_shell(shell: str) -> None:
         assert f"complete_{shell}" in done.stdout
 
 
-def test_warning_is_shown_once_unless_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+def test_warning_is_shown_once_per_occurrence(capsys: pytest.CaptureFixture[str]) -> None:
     """Regression: When a topic was deleted a second time, ``follow`` did not warn again."""
     reset()
     once, each = NOT_CHECKED(), MISSING_PARTITIONS(partitions=["t-0"])

@@ -78,7 +78,7 @@ def test_numbers_decide_which_checkpoint_is_newer_if_time_is_unknown() -> None:
     assert _beside(5, times, timeless=True) == Siblings(newer=(6, 9))
 
 
-def test_times_of_sixteen_lowest_checkpoint_runs_are_queried() -> None:
+def test_times_are_queried_for_sixteen_lowest_runs_of_checkpoint_numbers() -> None:
     """A job that restarted its checkpoint numbers writes the lowest numbers."""
     late = {2 * n + 1: 50_000 for n in range(17)}
     found = _beside(99, {**late, 99: 0})

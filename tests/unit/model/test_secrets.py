@@ -85,7 +85,7 @@ _FED = [
 ]
 
 
-def test_every_option_in_list_without_urls_exists() -> None:
+def test_every_listed_option_without_url_exists() -> None:
     known = {name for parameters in _PARAMETERS.values() for name in parameters}
     assert known >= _NO_URL.keys() | _BEFORE.keys()
 

@@ -159,7 +159,7 @@ def test_conflicting_option_combination_is_usage_error(
 
 
 @pytest.mark.parametrize("call", [library.to_spark, library.commit_group])
-def test_saved_plan_excludes_options_of_move(call: Any, tmp_path: Path) -> None:
+def test_saved_plan_cannot_be_combined_with_move_options(call: Any, tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     plan = library.plan(chk)
     options: dict[str, Any] = {"bootstrap_servers": _BROKER, "gone": "skip"}

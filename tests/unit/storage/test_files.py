@@ -446,7 +446,7 @@ class _Asked(Files):
 
 
 @pytest.mark.parametrize("kind", [ErrorKind.UNAVAILABLE, ErrorKind.EXTERNAL])
-def test_suggestions_are_not_searched_in_unavailable_store(
+def test_unavailable_store_is_not_searched_for_suggestions(
     tmp_path: Path, kind: ErrorKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outside, chk = tmp_path / "outside" / "state", tmp_path / _JOB / "chk-7"

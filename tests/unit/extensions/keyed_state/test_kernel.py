@@ -505,7 +505,7 @@ def test_compiled_kernel_enforces_numeric_bounds(
 
 
 def test_compiled_kernel_continues_after_refused_key_group() -> None:
-    """An invalid enum constant is detected on whole columns, after entries were appended."""
+    """An invalid enum constant is detected only after the entries of its column were appended."""
     state = _read(_state("VALUE", of.BOOLEAN, [True] * 300), heap=False)["state"]
     (part,) = state.parts
     asked: list[int] = []

@@ -290,7 +290,7 @@ def test_output_that_differs_by_more_than_late_records_explain_is_wrong() -> Non
 
 
 @pytest.mark.parametrize("mode", ["update", "Update", "complete"])
-def test_rows_of_each_change_are_not_compared_with_rows_of_a_batch(mode: str) -> None:
+def test_per_change_rows_are_not_compared_with_per_batch_rows(mode: str) -> None:
     """Regression: A query was reported as wrong, although both had the same state.
 
     Flink wrote 40 rows, and Spark wrote 20.

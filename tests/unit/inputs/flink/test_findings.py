@@ -515,7 +515,7 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
         ),
     ],
 )
-def test_hybrid_source_is_reported_by_its_current_source(
+def test_hybrid_source_is_reported_as_its_current_source(
     current: KafkaSource | UnknownSource, others: int, told: list[_Told]
 ) -> None:
     _agree(_of(_source(), HybridSource(1, current, others)), told)
@@ -645,7 +645,7 @@ def test_finished_operators_are_listed_in_warning() -> None:
         ),
     ],
 )
-def test_written_by_finding_lists_flink_and_connector_releases(
+def test_finding_about_writer_lists_flink_and_connector_releases(
     version: int, sources: dict[str, KafkaState | UnknownSource], told: str
 ) -> None:
     found = findings_of_checkpoint(_checkpoint(version=version, sources=sources))
