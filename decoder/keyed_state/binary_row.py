@@ -14,8 +14,8 @@ milliseconds. For any other value, the slot contains the value's ``i32 length`` 
 An offset counts from the first byte of the row or array.
 
 The variable-length parts may be anywhere in the row. If the slots and parts of a row together are
-longer than the row, the row is refused. Without this check, many slots in hostile input could point to the
-same bytes.
+longer than the row, the row is refused. Without this check, many slots in hostile input could point
+to the same bytes.
 
 Source: BinaryRowData, BinaryArrayData, BinaryMapData, BinarySegmentUtils @ Flink 1.15.4, 2.2.0.
 """

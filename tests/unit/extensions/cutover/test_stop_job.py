@@ -158,7 +158,7 @@ def test_retained_checkpoint_is_matched_by_full_path() -> None:
 
 
 def test_reported_savepoint_must_match_both_number_and_path() -> None:
-    """Job `a` was restarted under its fixed ID without state, so its savepoint has a lower number."""
+    """Job `a` was restarted under its fixed ID without state, so its savepoint number is lower."""
     old, new = (
         Savepoint(f"/s/a/savepoint-{name}", number, StopKind.SUSPEND, "0" * 64)
         for name, number in (("old", 25), ("new", 3))
