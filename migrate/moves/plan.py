@@ -184,12 +184,12 @@ def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
 
 
 def other_command_error(name: str, plan: Plan) -> UsageError:
-    """Return the error for a plan that a different command must apply."""
+    """Return the error for a plan that a different command, or a different group, must apply."""
     command = shlex.join(plan.target.command)
     apply = shlex.join(plan.target.apply_command(name))
     way_out = f", or apply this plan with `migrate {apply}`" if name != "this" else ""
     return UsageError(
-        f"{name} is a plan for {command}; create a plan for the other command with "
+        f"{name} is a plan for {command}; create a plan for this command with "
         f"{option('plan_out')}{way_out}"
     )
 

@@ -110,7 +110,9 @@ def cut_over(
         if result.prediction is not None:
             for line in result.prediction.lines():
                 log.info(line)
-        log.info(_verdict(spec, result, back=back))
+        options = [*(["--until", until] if until is not None else ()), *(["--adopt"] * adopt)]
+        command = next_step.command("cut-over", spec, *options, "--execute")
+        log.info(_verdict(command, result, back=back))
         return
     for line in result_lines(result.record) if not back else ():
         log.info(line)
@@ -171,7 +173,8 @@ def wrapped_steps(steps: Sequence[StepResult], width: int | None) -> Sequence[St
     ]
 
 
-def _verdict(spec: str, result: CutOver, *, back: bool) -> str:
+def _verdict(command: str, result: CutOver, *, back: bool) -> str:
+    """Return the last line of a dry run; ``command`` is the same run with ``--execute``."""
     from migrate.planning import Verdict
 
     todo = [step.name for step in result.steps if step.state == "to do"]
@@ -179,7 +182,7 @@ def _verdict(spec: str, result: CutOver, *, back: bool) -> str:
         return "dry run: nothing was changed; add --execute"
     if not todo:
         return "dry run: every step is done"
-    resume = f"to continue with {todo[0]}, run `{next_step.command('cut-over', spec, '--execute')}`"
+    resume = f"to continue with {todo[0]}, run `{command}`"
     rows = result.plan.partitions if result.plan is not None else ()
     if suspect := sum(row.verdict is Verdict.SUSPECT for row in rows):
         return (

@@ -323,6 +323,13 @@ def test_until_option_limits_executed_steps_of_cut_over(
     assert asked == (told if "write" in ran else [])
 
 
+def test_command_of_dry_run_keeps_until_option(world: World) -> None:
+    """Regression: The command for the next run omitted ``--until``, so it ran every step."""
+    dry = migrate("cut-over", world.spec, "--until", "write")
+    command = f"migrate cut-over {world.spec} --until write --execute"
+    assert dry.stderr.splitlines()[-1].endswith(f"run `{command}`")
+
+
 def test_until_option_ends_with_next_command(world: World) -> None:
     """Regression: `--until plan` ended without a next step."""
     for until, following in (("look", "write"), ("check", "begin")):
