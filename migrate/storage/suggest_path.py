@@ -38,6 +38,10 @@ _ADVICE = r"(?s); (?:name|pass) .*"
 # The start of the decoder's text about a file without Flink's magic number, and the decoder's name
 # for the magic number.
 _NOT_A_CHECKPOINT = "not a Flink checkpoint"
+_FOREIGN_METADATA = (
+    f"{_NOT_A_CHECKPOINT}, because the file does not start as Flink's metadata does; the file is "
+    "damaged, or a different program wrote it; pass a different checkpoint"
+)
 _MAGIC_FIELD = "magic number"
 _PASS_A_CHECKPOINT = "pass a chk-<n> or savepoint directory, or its _metadata file"
 _WHOLE_DIRECTORY = (
@@ -117,6 +121,8 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
     where = pointer if path is None or "://" in path else path
     suggestion = _suggestion(where, error.kind, files) if is_readable else ""
     if error.problem.startswith(_NOT_A_CHECKPOINT):
+        if not suggestion and posixpath.basename(error.file or "") == METADATA_FILE:
+            return _FOREIGN_METADATA
         return f"{_NOT_A_CHECKPOINT}; {suggestion or _PASS_A_CHECKPOINT}"
     if error.kind in _DAMAGED:
         return f"damaged: {error.problem}; {suggestion or 'pass a different checkpoint'}"

@@ -110,3 +110,12 @@ def test_flink_checkpoint_as_spark_location_is_recognized(tmp_path: Path, part: 
     result = migrate("to-spark", f"spark:{chk / part}")
     assert result.code == 3
     assert "[flink-checkpoint-as-query]" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["", "_metadata"])
+def test_metadata_file_of_different_program_is_reported_as_such(tmp_path: Path, name: str) -> None:
+    """Regression: The advice was to pass a checkpoint directory, although one had been passed."""
+    (tmp_path / "_metadata").write_bytes(b"\x01\x02 no checkpoint")
+    problem = _problem(tmp_path / name)
+    assert "does not start as Flink's metadata does" in problem
+    assert problem.endswith("pass a different checkpoint")
