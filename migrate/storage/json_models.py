@@ -156,7 +156,7 @@ def parse(
     path: Path,
     name: str,
     *,
-    creation_hint: str = "",
+    creation_hint: str,
     edited_hint: str,
     written_hint: str = "",
 ) -> _Model:

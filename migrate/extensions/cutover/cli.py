@@ -110,7 +110,10 @@ def cut_over(
         if result.prediction is not None:
             for line in result.prediction.lines():
                 log.info(line)
-        options = [*(["--until", until] if until is not None else ()), *(["--adopt"] * adopt)]
+        options = [
+            *(["--until", until] if until is not None else ()),
+            *(["--adopt"] if adopt else ()),
+        ]
         command = next_step.command("cut-over", spec, *options, "--execute")
         log.info(_verdict(command, result, back=back))
         return
