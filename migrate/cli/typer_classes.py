@@ -8,6 +8,7 @@ converts all other parameters.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,6 +50,7 @@ _COMMANDS_OF_OTHERS = {
     "apply": "to apply a saved plan, run `migrate to-spark --plan FILE --checkpoint-dir DIR` or "
     "`migrate commit-group --group NAME --plan FILE --execute`. `migrate show FILE` prints the "
     "command for this plan.",
+    "rehearse": "to rehearse, call the Python function `rehearse` from the module migrate.spark",
 }
 
 # Typer has no public names for context and parameter types, so they are Any here.
@@ -113,11 +115,7 @@ class Command(TyperCommand):
                     _check_pattern(original)
                     error.message += _after_extra_arguments(ctx, self, original)
                 elif error.message.startswith("No such option"):
-                    if reason := _why_no_option(ctx, self, error.option_name):
-                        error.possibilities = None
-                        error.message = f"No such option: {reason}"
-                    elif not error.possibilities:
-                        error.message += f"; to list the options, run `migrate {self.name} --help`"
+                    _explain_no_option(error, ctx, self)
                 elif not error.message and getattr(error, "param", None) is not None:
                     error.message = f"For example: {_example(self)}"
                 raise
@@ -179,6 +177,15 @@ def _after_extra_arguments(ctx: Any, command: Any, args: list[str]) -> str:
     )
 
 
+def _explain_no_option(error: Any, ctx: Any, command: Any) -> None:
+    """Add the reason or the next step to an error about an option that a command does not have."""
+    if reason := _why_no_option(ctx, command, error.option_name):
+        error.possibilities = None
+        error.message = f"No such option: {reason}"
+    elif not error.possibilities:
+        error.message += f"; to list the options, run `migrate {command.name} --help`"
+
+
 def _why_no_option(ctx: Any, command: Any, option: str) -> str:
     """Return the reason that a command does not have an option; "" if no reason is known."""
     from migrate.cli.help import commands
@@ -221,7 +228,7 @@ def _check_pattern(args: list[str]) -> None:
     """
     folders: dict[Path, list[str]] = {}
     for path in args:
-        if not path.startswith("-") and Path(path).exists():
+        if not path.startswith("-") and os.path.exists(path):
             folders.setdefault(Path(path).parent, []).append(path)
     if same := [paths for paths in folders.values() if len(paths) > 1]:
         from migrate.model.errors import UsageError
@@ -241,8 +248,30 @@ class Group(TyperGroup):
         return _use_own_classes(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        name = next((name for name in args if name in self.commands), None)
         with _clean_usage_errors():
-            return super().parse_args(ctx, args)
+            try:
+                return super().parse_args(ctx, args)
+            except _USAGE_ERROR as error:
+                if error.message.startswith("No such option"):
+                    self._explain_early_option(error, ctx, name)
+                raise
+
+    def _explain_early_option(self, error: Any, ctx: Any, name: str | None) -> None:
+        """Add the next step to an error about an option that precedes the command's name."""
+        from migrate.cli.main import load_command
+
+        option = error.option_name
+        if name is None:
+            error.message += "; to list the commands, run `migrate --help`"
+            return
+        command = load_command(name)
+        own = {name for parameter in command.get_params(ctx) for name in parameter.opts}
+        if option in own or _SYNONYMS.get(option) in own:
+            error.possibilities = None
+            error.message += f"; options follow the command, as in `migrate {name} {option}`"
+        else:
+            _explain_no_option(error, ctx, command)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and (advice := _COMMANDS_OF_OTHERS.get(args[0])):

@@ -96,7 +96,7 @@ def parse_side(side: AnyPath) -> Side:
             f"spark:DIR, or apply the plan with to-spark or commit-group ({option('plan', 'FILE')})"
         )
     if prefix not in SIDE_PREFIXES:
-        exists = os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a very long name
+        exists = os.path.exists(name)
         if _UNKNOWN_PREFIX.match(name) and not exists:
             suggestion = hint(prefix, {known: f"{known}:{what}" for known in SIDE_PREFIXES})
             raise UsageError(

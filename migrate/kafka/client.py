@@ -319,8 +319,7 @@ def _config_error(reason: str, config: KafkaConfig) -> ConfigError:
         return ConfigError(f"ssl.keystore.password does not open {store}")
     for name, path in config.items():
         is_file = name.endswith(".location") and f"{name} failed: " in reason
-        # Path.exists raises for a very long name, such as the text of a certificate.
-        if is_file and not os.path.exists(str(path)):  # noqa: PTH110
+        if is_file and not os.path.exists(str(path)):
             return unreadable_file(name, str(path), "no such file")
     reason = redact_values(reason, config)
     unknown = _NO_SUCH_PROPERTY.search(reason)

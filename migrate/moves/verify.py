@@ -204,7 +204,7 @@ def _check_order(moved: str, target: str) -> None:
             )
         swapped = f"{redact_url(target)} {redact_url(moved)}"
         raise UsageError(f"pass the checkpoint before the target: migrate verify {swapped}")
-    exists = os.path.exists(moved)  # noqa: PTH110 - Path.exists raises for a very long name
+    exists = os.path.exists(moved)
     if not exists and (similar := _similar_name(moved, ("plan", "group", "spark"))):
         raise UsageError(f"{moved}: no such checkpoint or plan; did you mean {similar}?")
 
@@ -231,7 +231,7 @@ def _parse_target(target: str) -> Side:
             f"{target} is not a target; plan:FILE is the first argument; pass the target second: "
             f"migrate verify {target} TARGET"
         )
-    if os.path.isfile(target):  # noqa: PTH113 - Path.is_file raises for a very long name
+    if os.path.isfile(target):
         raise UsageError(
             f"{target} is a file, not a target; for a plan, pass plan:{target} as the first "
             f"argument, and {TARGETS} second"
@@ -241,7 +241,7 @@ def _parse_target(target: str) -> Side:
 
 def _prefix_advice(target: str) -> str:
     """Return the advice to add the prefix that is plausible for a target without a prefix."""
-    is_directory = os.path.isdir(target)  # noqa: PTH112 - Path.is_dir raises for such a name
+    is_directory = os.path.isdir(target)
     if is_directory or "/" in target:
         return f"for a Spark query's checkpoint location, pass spark:{target} after the checkpoint"
     if ":" in target:

@@ -71,7 +71,7 @@ def suggesting_group(name: str) -> Iterator[None]:
             error.kind is not ErrorKind.NOT_FOUND
             or re.search(r"[/\\:*?]", name)
             or checkpoint_number(name) is not None
-            or os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a very long name
+            or os.path.exists(name)
         ):
             raise
         separator = " For" if error.problem.endswith("?") else "; for"
