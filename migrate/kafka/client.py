@@ -82,14 +82,14 @@ _UNREACHABLE = frozenset(
     }
 )
 
-# The number of seconds after which the absence of a listener is an error. A broker that restarts
+# If no address has a listener for this number of seconds, an error is raised. A restarting broker
 # has no listener for longer than this, so a restart also causes the error.
 _NO_LISTENER_SECONDS = 1.5
 _NO_LISTENER = re.compile("Connection refused|Failed to resolve")
 
 # Seconds between polls for connection errors during authentication.
 _POLL_INTERVAL = 0.05
-# A value that contains a variable without a substitution (``${PASSWORD}``), or is in quotes.
+# A value that contains an unsubstituted variable (``${PASSWORD}``), or is enclosed in quotes.
 _UNREAD = re.compile(r"""\$\{.*\}|^(["']).*\1$""")
 # The parts of a librdkafka error message that are removed: the address of the connection, and the
 # time until the connection failed.
@@ -152,7 +152,10 @@ class Connection:
         self._failures.clear()
 
     def _refusal(self) -> BrokerError | None:
-        """Return the last authentication or TLS error once all brokers are down, else None."""
+        """If all brokers are down, return the last authentication or TLS error, if there is one.
+
+        Otherwise, return None.
+        """
         self.admin.poll(0)
         if all(failure.code() != KafkaError._ALL_BROKERS_DOWN for failure in self._failures):
             return None
@@ -179,7 +182,7 @@ class Connection:
         return None
 
     def _values_taken_literally(self) -> list[str]:
-        """Return the names of credential properties whose values contain quotes or a variable."""
+        """Return the names of SASL properties whose values are quoted or contain a variable."""
         return [
             name
             for name, value in self.config.items()
@@ -187,7 +190,10 @@ class Connection:
         ]
 
     def _no_listener(self) -> BrokerError | None:
-        """Return an error if all addresses were tried and none can be a broker's, else None."""
+        """Return an error if all addresses were tried, and none of them can belong to a broker.
+
+        Otherwise, return None.
+        """
         failures = [
             failure for failure in self._failures if failure.code() != KafkaError._ALL_BROKERS_DOWN
         ]
@@ -227,7 +233,7 @@ class Connection:
             raise self.error("the topics", error) from error
 
     def partitions(self, topic: str) -> list[int]:
-        """Return the numbers of a topic's partitions; empty if the topic does not exist.
+        """Return a topic's partition numbers; empty if the topic does not exist.
 
         Raises:
             BrokerError: the request failed.

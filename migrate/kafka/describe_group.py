@@ -39,8 +39,8 @@ COORDINATOR_AWAY = frozenset(
         KafkaError._WAIT_COORD,
     }
 )
-# The pause, in seconds, before the next request to a coordinator that is not ready, or for offsets
-# that an open transaction may change.
+# The number of seconds after which a request is resent because the coordinator was not ready, or
+# because an open transaction may change the offsets.
 _PAUSE = 0.25
 
 # StreamsPartitionAssignor.name @ kafka-streams 4.1.1

@@ -3,7 +3,7 @@
 ``confluent_kafka`` treats the metadata of a committed offset as a C string. It reads past the end
 of the metadata, and it writes the terminating NUL as part of the metadata (``c_part_to_py`` and
 ``py_to_c_parts`` @ confluent-kafka 2.16.1). The C API of the same librdkafka provides the length
-(``rd_kafka_topic_partition_t.metadata_size``), and it can remove single offsets
+(``rd_kafka_topic_partition_t.metadata_size``), and it can remove individual offsets
 (``rd_kafka_DeleteConsumerGroupOffsets``). This module calls the C API with ctypes, in a separate
 client with the same properties.
 
@@ -287,7 +287,7 @@ class GroupOffsets:
             library.rd_kafka_event_destroy(event)
 
     def _take_error(self, error: int | None) -> int:
-        """Destroy a ``rd_kafka_error_t``, and return its code; 0 without an error."""
+        """Destroy an ``rd_kafka_error_t``, and return its code; return 0 if there is no error."""
         if not error:
             return 0
         code = int(self._library.rd_kafka_error_code(error))

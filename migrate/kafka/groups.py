@@ -118,7 +118,7 @@ class ConsumerGroups:
                 if failed.keys() == request.keys():
                     transient_failure = next(
                         (
-                            replace(failure, answer_lost=False)  # the rest was not sent
+                            replace(failure, answer_lost=False)  # the later requests were not sent
                             for failure in failed.values()
                             if failure.transient
                         ),

@@ -16,7 +16,7 @@ _MOST_LONG_SEARCHES = 100
 
 
 class LogPairs:
-    """The logs in the job's cluster (old), each with its copy in another cluster (new).
+    """The logs in the job's cluster (old), each with its copy in a different cluster (new).
 
     Args:
         names: the topic names in the new cluster, by their names in the old cluster.
@@ -90,16 +90,16 @@ class LogPairs:
         return self.copy_of(partition) if read.side in (Side.NEW, Side.ALL_NEW) else partition
 
     def partitions(self, topic: str) -> Sequence[int]:
-        """Return the numbers of a topic's partitions in the old cluster."""
+        """Return a topic's partition numbers in the old cluster."""
         if topic not in self._partitions:
             self._partitions[topic] = self._old.partitions(topic)
         return self._partitions[topic]
 
     def take_snapshot(self, partitions: Collection[Partition], *, is_new: bool = True) -> None:
-        """Fix the log ranges in the new cluster, and then in the old cluster.
+        """Take a snapshot of the log ranges in the new cluster, and then in the old cluster.
 
-        Because of this order, the old logs contain every record that was already copied to the new
-        logs. If ``is_new`` is false, only the log ranges in the old cluster are fixed.
+        Because of this order, the old log ranges contain every record that was already copied to
+        the new logs. If ``is_new`` is false, only the snapshot in the old cluster is taken.
         """
         if is_new:
             self._new.take_snapshot([self.copy_of(partition) for partition in partitions])

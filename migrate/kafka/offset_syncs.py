@@ -52,7 +52,7 @@ def read_offset_syncs(reader: RecordReader) -> Mapping[Partition, Sequence[Seque
 
 
 def parse_offset_sync(key: bytes, value: bytes) -> tuple[Partition, OffsetSync] | None:
-    """Return the partition and the two offsets in a sync; None for bytes in a different layout."""
+    """Return the partition and the two offsets in a sync; None if the layout is different."""
     if len(key) < 6 or len(value) != 16:
         return None
     (length,) = struct.unpack_from(">h", key)

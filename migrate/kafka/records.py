@@ -1,9 +1,9 @@
 """Read bounded runs of records, without a consumer group.
 
-In each partition, a read has limits. Before the position, the limit is a number of offsets. From
-the position on, the limits are a number of records and ``MOST_BYTES``. The caller limits the number
-of partitions. ``RecordReader.around`` returns hashes instead of keys and values. librdkafka drops
-transaction markers, so no record has their offsets.
+In each partition, the part of a read that is before the position is limited by a number of offsets.
+The part from the position on is limited by a number of records and by ``MOST_BYTES``. The caller
+limits the number of partitions. ``RecordReader.around`` returns hashes instead of keys and values.
+librdkafka drops transaction markers, so no record has their offsets.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from migrate.model.record import Record, Surroundings
 # Reading from a partition stops once its records from the position on exceed this size in bytes.
 MOST_BYTES = 8 * 1024 * 1024
 _MESSAGES_AT_ONCE = 1000
-# The longest wait for a batch of messages. This wait is short, because each read waits once for
-# messages that do not exist.
+# The maximum number of seconds to wait for a batch of messages. It is small, because each read
+# waits once for messages that do not exist.
 _POLL_SECONDS = 0.02
 # To find N records before a position, reading starts 2 * N offsets below it, because not every
 # offset has a record. If each transaction has one record, every other offset is a transaction
@@ -49,7 +49,7 @@ _SETTINGS = {
     "enable.auto.offset.store": False,
     "auto.offset.reset": "earliest",  # for records that retention deletes during a read
     "fetch.wait.max.ms": 100,
-    # Fetch only little ahead, because each read covers a few records of each partition.
+    # Fetch only a little ahead, because each read covers only a few records of each partition.
     "fetch.message.max.bytes": 128 * 1024,
     "fetch.max.bytes": 8 * 1024 * 1024,
     "queued.max.messages.kbytes": 8 * 1024,
@@ -116,7 +116,7 @@ class _Span:
         self.is_to_end = self.first_unread >= self.log_end
 
     def end(self, next_offset: int) -> None:
-        """Store the fact that the log has no records at or after an offset."""
+        """Note that the log has no records at or after ``next_offset``."""
         if not self.is_done:
             self.first_unread = max(self.first_unread, next_offset)
             self.is_to_end = True
@@ -212,7 +212,7 @@ class RecordReader:
         return {partition: end for partition, (_, end) in self._ranges(partitions).items()}
 
     def take_snapshot(self, partitions: Collection[Partition]) -> None:
-        """Query the log ranges of partitions once, and read only up to their ends from now on."""
+        """Query the log ranges of partitions; later reads stop at the ends of these ranges."""
         self._snapshot.clear()
         self._snapshot = self._ranges(partitions)
 
@@ -239,7 +239,7 @@ class RecordReader:
         return self._connection.topics()
 
     def partitions(self, topic: str) -> list[int]:
-        """Return the numbers of a topic's partitions."""
+        """Return a topic's partition numbers."""
         return self._connection.partitions(topic)
 
     def newest_contents(self, partition: Partition, most: int) -> list[tuple[bytes, bytes]]:

@@ -162,7 +162,7 @@ def _describe_topics(connection: Connection, topics: Iterable[str]) -> dict[str,
 
 
 def _similar_topics(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the existing topics with similar names, for each missing topic.
+    """For each missing topic, return the existing topics with similar names.
 
     Return an empty result if more than ``_MAX_MISSPELT`` topics are missing, or if the cluster's
     topics cannot be listed.
@@ -179,7 +179,7 @@ def _similar_topics(connection: Connection, missing: Sequence[str]) -> dict[str,
 def _first_times(
     connection: Connection, partitions: Sequence[TopicPartition]
 ) -> dict[str, int | None]:
-    """Return the time of each topic's first record with a timestamp, in milliseconds, or None."""
+    """Return each topic's first timestamp in milliseconds; None if no record has a timestamp."""
     times: dict[str, int | None] = dict.fromkeys(partition.topic for partition in partitions)
     results = list_offsets(connection, dict.fromkeys(partitions, OffsetSpec.for_timestamp(0)))
     for (topic, _), result in results.items():
@@ -261,7 +261,7 @@ def list_offsets(
     specs: Mapping[TopicPartition, OffsetSpec],
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[tuple[str, int], ListOffsetsResultInfo]:
-    """Return the offset that each partition's spec selects (-1: none), with its timestamp."""
+    """Return the offset that each partition's spec selects (-1 if none), with its timestamp."""
     futures = _ask_offsets(connection, specs, isolation)
     return {
         (partition.topic, partition.partition): connection.wait(

@@ -27,7 +27,7 @@ class LocalDirectory:
     """A directory on this machine, by its absolute path.
 
     Attributes:
-        mounted: True if the directory is on the mount of an object store that cannot rename.
+        mounted: True if the directory is on an object-store mount, which does not support renames.
     """
 
     name: str

@@ -165,7 +165,7 @@ def remove_seed(location: Location) -> None:
 
 
 def _holds_only_seed(location: Location) -> bool:
-    """Return whether a location contains at most a seed, and log folders that have no batches."""
+    """Return whether a location contains nothing but a seed and log folders without batches."""
     names = location.names() or set()
     logged = (name for log in _LOGS for name in location.names(log) or ())
     return names <= {_METADATA, "sources", *_LOGS} and not any(map(str.isdigit, logged))

@@ -70,7 +70,7 @@ class KafkaOption:
     Attributes:
         from_environment: True if ``value`` is the name of the environment variable that contains
             the value.
-        why: a comment in the generated code, or an empty string.
+        why: the reason for the option, as a comment for the generated code; or an empty string.
     """
 
     name: str
@@ -190,7 +190,7 @@ def _subscription(source: SourceStart) -> KafkaOption:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """The JAR file of Spark's Kafka connector, in one version.
+    """One version of the JAR file of Spark's Kafka connector.
 
     Attributes:
         coordinates: Maven coordinates: ``org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0``.

@@ -38,11 +38,12 @@ class SparkStart:
         spark_version: str | None = None,
         file: str | None = None,
     ) -> str:
-        """Return ``name=value`` lines with options, a query's code, or a Hudi Streamer checkpoint.
+        """Return the start as Spark options, as a query's code, or as a Hudi Streamer checkpoint.
 
         Args:
-            format: ``options`` for the lines, ``hudi`` for a Hudi Streamer checkpoint, or the
-                language of the code, which the user completes.
+            format: ``options`` for a ``name=value`` line for each option; ``python`` or ``scala``
+                for the code of a query, which the user completes; or ``hudi`` for a Hudi Streamer
+                checkpoint.
             spark_version: the version of Spark that runs the code, such as ``4.0.0``. The default
                 is the version of the installed PySpark, or 4.0.0 if PySpark is not installed.
             file: the name of the file to which the code will be written. The code's first line is

@@ -145,7 +145,7 @@ def kafka_config(
 
 @contextmanager
 def _naming_file(file: Path | None) -> Iterator[None]:
-    """Start a ``ConfigError`` message with the file that contains the property, if any."""
+    """If the properties are from a file, start a ``ConfigError`` message with its path."""
     try:
         yield
     except ConfigError as error:
@@ -182,7 +182,9 @@ def _read_layer(file: Path) -> Translation:
 
 
 def _refusal(name: str, value: str) -> str | None:
-    """Return why librdkafka refuses a value ("" if it accepts it); None for an unknown property.
+    """Return the reason that librdkafka refuses a property's value.
+
+    Return "" if librdkafka accepts the value, and None if the property is unknown.
 
     The check passes the property to a new client, with a second property that does not exist.
     librdkafka sets the properties in order and stops at the first error, so no client is created.

@@ -21,8 +21,8 @@ CALLBACK_HANDLERS = frozenset(
     }
 )
 
-# The end of a host name with the region, such as
-# b-1.name.abc123.c2.kafka.eu-west-1.amazonaws.com:9098, or boot-….kafka-serverless.….
+# The end of an MSK host name, which contains the region. Examples of host names:
+# b-1.name.abc123.c2.kafka.eu-west-1.amazonaws.com:9098, and boot-….kafka-serverless.….
 _HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
 
 # The default session name of an assumed role; AWS CloudTrail shows it.
@@ -106,7 +106,7 @@ def token_callback(
             ) from error
         return signed, expiry_ms / 1000
 
-    # Request a first token now, so that errors are reported immediately. librdkafka would fail only
-    # after ten seconds, without a reason.
+    # Request a first token now, so that errors are reported immediately. librdkafka would report a
+    # failure only after ten seconds, and without a reason.
     token("")
     return token

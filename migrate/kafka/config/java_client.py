@@ -159,7 +159,7 @@ _OIDC_OPTIONS = {
     "scope": "sasl.oauthbearer.scope",
     "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
 }
-# Properties that have no equivalent in librdkafka, with the reason that they cannot be ignored.
+# Properties that have no equivalent in librdkafka, with the reasons that they cannot be ignored.
 # They determine the client's identity, the servers that it trusts, or the servers that it queries.
 # Without them, the connection would differ from the Java client's connection.
 REFUSED: Mapping[str, str] = {

@@ -1,4 +1,4 @@
-"""The parser of ``sasl.jaas.config``, with one login module, a control flag, and options.
+"""The parser of ``sasl.jaas.config``, which contains one login module, a control flag, and options.
 
 The grammar follows the Java client, which uses java.io.StreamTokenizer. This parser is stricter in
 two ways. It refuses a single slash, because a slash starts a comment in Java. It also refuses a

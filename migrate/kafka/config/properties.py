@@ -68,7 +68,7 @@ def redact_values(text: str, config: KafkaConfig) -> str:
 
 
 def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
-    """Return the secret values, or all other values; a longer value comes before a shorter one.
+    """Return the secret values, or all other values, sorted from longest to shortest.
 
     The order matters, because a long value may contain a short one.
     """

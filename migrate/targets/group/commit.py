@@ -77,7 +77,8 @@ class PartitionOutcome(PartitionRow):
         target: the offset to commit; None if the partition should have no committed offset.
         now: the offset that was read back; None without an offset, or if the group could not be
             read back.
-        failure: the error from the commit; None without an error, or if the target was read back.
+        failure: the error from the commit; None if there was no error, or if the target was read
+            back.
     """
 
     result: Result
@@ -252,7 +253,7 @@ def check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:
 
 
 def commit_refusals(group: GroupView, *, restores: bool = False) -> list[Message]:
-    """Return the reason that offsets cannot currently be committed for this group.
+    """Return the reason, if any, that offsets cannot currently be committed for this group.
 
     Args:
         group: the current state of the group.
@@ -380,7 +381,7 @@ def attempts(deadline: float) -> Iterator[None]:
     """Yield immediately, and then with increasing delays until the deadline.
 
     Args:
-        deadline: the latest end of a pause, in seconds on the monotonic clock.
+        deadline: the time by which a pause must end, in seconds on the monotonic clock.
     """
     yield
     pause = _FIRST_PAUSE

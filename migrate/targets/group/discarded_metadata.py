@@ -22,7 +22,7 @@ def warn_of_discarded_metadata(
     Args:
         group: the group before the commit.
         new_offsets: the offsets to commit.
-        has_rollback: True if a rollback restores the metadata.
+        has_rollback: True if a rollback would restore the metadata.
     """
     discarded = sorted(
         partition

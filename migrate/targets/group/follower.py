@@ -5,7 +5,7 @@ batch in the commit log (``commits/N``), in one request. It does not commit the 
 that is only planned (``offsets/N``). If the follower is killed, the group is left at a committed
 batch, possibly an older one. Deleted topics and partitions are omitted, with a warning.
 
-Each round reads first the group, then the query's commit log, and then the end offsets of the Kafka
+Each round first reads the group, then the query's commit log, and then the end offsets of the Kafka
 partitions. With this order, neither a new batch nor another follower can make the group seem to be
 beyond the query. Just before a commit, the follower rereads the group. If the group has changed,
 the follower commits nothing.
@@ -67,7 +67,7 @@ class Followed:
 
 
 class GroupFollower:
-    """A follower of one query, which commits its positions for one group.
+    """A follower, which commits the positions of one query for one group.
 
     Args:
         config: the librdkafka properties.
@@ -131,7 +131,7 @@ class GroupFollower:
         return Followed(batch, next_offsets, len(pending), lag)
 
     def _warn_missing(self, missing: frozenset[TopicPartition]) -> None:
-        """Warn about missing partitions, except those missing in the previous round."""
+        """Warn about missing partitions that were not already missing in the previous round."""
         if new := sorted(missing - self._missing):
             names = [f"{topic}-{partition}" for topic, partition in new]
             warn(MISSING_PARTITIONS(partitions=names), repeated=True)
@@ -165,7 +165,9 @@ class GroupFollower:
 
 
 def _lag(next_offsets: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPartition, int]:
-    """Return the distance from each position to the log end offset, if there is a log.
+    """Return each partition's lag, from its next offset to its log end offset.
+
+    Partitions without a log are omitted.
 
     Raises:
         Refused: a position is beyond the log end offset, or no partition has a log.

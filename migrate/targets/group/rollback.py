@@ -45,7 +45,7 @@ def read_preview(
 ) -> RollbackPreview:
     """Read the group, and return a preview of a rollback; nothing is changed.
 
-    ``history`` are the changes to the group according to rollback files, newest first.
+    ``history`` lists the changes to the group according to rollback files, newest first.
 
     Raises:
         Refused: the file was written for a different cluster.
@@ -110,7 +110,7 @@ def restore(
 def _write_and_remove(
     groups: ConsumerGroups, now: GroupView, written: Offsets, removed: Collection[TopicPartition]
 ) -> CommitAttempt:
-    """Commit offsets and, if the group then has all these offsets, remove other offsets."""
+    """Commit ``written`` and, if the group then has all of these offsets, remove ``removed``."""
     attempt = write(groups, now.name, written, now.committed)
     view = attempt.group
     if not removed or view is None:

@@ -46,7 +46,7 @@ Offsets = Mapping[TopicPartition, Committed]
 LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
-# The file's ``kind`` is its first value, so only this number of bytes is searched for it.
+# The first value in the file is ``kind``, so only this number of bytes is searched for ``kind``.
 _KIND_BYTES = 200
 
 
@@ -88,7 +88,7 @@ class RollbackFile(Model):
 
     Attributes:
         topic_ids: Kafka's topic IDs, if the brokers have them. A recreated topic has a new ID.
-        unchanged: the partitions in the change that already had their offset.
+        unchanged: the partitions in the change that already had their new offset.
         cut_over: the ID of the cut-over that made the change, or None.
         from_cluster_id: the ID of the cluster that the job reads from, if the offsets in ``after``
             were translated from that cluster; an empty string if the ID is unknown. None without a
