@@ -103,7 +103,7 @@ def _opening(results: Results) -> Iterator[str]:
             "between runs in one round are more reliable than the times in seconds."
         )
     else:
-        yield "No other process used the machine noticeably."
+        yield "The machine ran no other workload."
 
 
 def _targets(results: Results) -> Iterator[str]:

@@ -31,7 +31,7 @@ def inspect(
         "Select the output format. table is for people, and json and csv are for programs."
     ),
     list_: bool = option(
-        "List the complete checkpoints of a job's checkpoint directory.", flags=("--list",)
+        "List the complete checkpoints in a job's checkpoint directory.", flags=("--list",)
     ),
     *,
     wide: bool = WIDE,

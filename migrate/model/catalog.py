@@ -188,7 +188,7 @@ COPY_LAGGING = refusal(
 )
 COPY_LOST_SINCE_PLAN = refusal(
     "copy-lost-since-plan",
-    "{partition}: the planned offset has no certain match ({reason})",
+    "{partition}: the planned offset cannot be matched with certainty ({reason})",
     "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 COPY_MISSING = refusal(
@@ -689,7 +689,7 @@ NO_POSITION = refusal(
 )
 NO_QUERY_AT_LOCATION = input_error(
     "no-query-at-location",
-    "{location} contains neither a committed batch nor the start of a Kafka source "
+    "{location} contains neither a committed batch nor the initial offsets of a Kafka source "
     "(sources/0/0){alike:did you mean}",
     "pass the checkpointLocation of a micro-batch query",
 )
@@ -1033,14 +1033,15 @@ SIDE_IN_SEVERAL_CLUSTERS = refusal(
 )
 SINK_AHEAD = refusal(
     "sink-ahead",
-    "{sink} remembers batch {last}, but the query would continue with batch {next}; the sink "
-    "would skip the output of the query",
+    "{sink} has already recorded batch {last}, but the query would continue with batch {next}; "
+    "the sink would skip the output of the query",
     "choose a new directory for the sink",
 )
 SINK_DELTA_TXN_APP_ID = refusal(
     "sink-delta-txn-app-id",
-    "{sink} is a Delta table, and remembers version {last} of txnAppId {identifier!r}; the sink "
-    "would silently skip batches 0 to {last} of a new query, and their records would be lost",
+    "{sink} is a Delta table that has already recorded version {last} of txnAppId {identifier!r}; "
+    "the sink would silently skip batches 0 to {last} of a new query, and their records would be "
+    "lost",
     "choose a new txnAppId, and pass it with {option.sink_writer} too",
 )
 SINK_FILES_AHEAD = refusal(
@@ -1057,15 +1058,15 @@ SINK_FILES_BEHIND = refusal(
 )
 SINK_HUDI_DEFAULT_IDENTIFIER = refusal(
     "sink-hudi-default-identifier",
-    "{sink} is a Hudi table, and remembers batch {last} of the checkpoint identifier "
-    "{identifier!r} (the default of queries without one); the sink would silently skip batches 0 "
-    "to {last} of a new query, and their records would be lost",
+    "{sink} is a Hudi table that has already recorded batch {last} under the checkpoint identifier "
+    "{identifier!r}, the default identifier; the sink would silently skip batches 0 to {last} of "
+    "a new query, and their records would be lost",
     "set hoodie.datasource.write.streaming.checkpoint.identifier to a new name, and pass this "
     "name with {option.sink_writer} too",
 )
 SINK_HUDI_IDENTIFIER = refusal(
     "sink-hudi-identifier",
-    "{sink} is a Hudi table, and remembers batch {last} of the checkpoint identifier "
+    "{sink} is a Hudi table that has already recorded batch {last} under the checkpoint identifier "
     "{identifier!r}; the sink would silently skip batches 0 to {last} of a new query, and their "
     "records would be lost",
     "set hoodie.datasource.write.streaming.checkpoint.identifier to a new name, and pass this "

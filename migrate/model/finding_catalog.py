@@ -162,7 +162,7 @@ HYBRID_SOURCE_ELSEWHERE = finding(
 )
 HYBRID_SPLITS_LEFT = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
-    "the readers of this HybridSource still have {splits:split} from other sources in its list; "
+    "the readers of this HybridSource still have {splits:split} from its other sources; "
     "unread data in these splits is not moved",
 )
 IDLE_COMMITTER = finding(
@@ -186,8 +186,8 @@ INITIAL_DISCOVERY = finding(
 KAFKA_ASSUMED = finding(
     Code.KAFKA_ASSUMED,
     "the offsets of {count:source} of the query (the first is {source}) have Kafka's format, but "
-    "the start of a Kafka source (sources/{source}/0) is missing; a different connector may have "
-    "written these offsets",
+    "the file with the initial offsets of a Kafka source (sources/{source}/0) is missing; a "
+    "different connector may have written these offsets",
 )
 KAFKA_SINK_WITH_OPEN_TRANSACTIONS = finding(
     Code.SINK_STATE,

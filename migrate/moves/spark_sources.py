@@ -107,8 +107,8 @@ def _assign(
     for number, source_names in names.items():
         if not 0 <= number <= _MAX_NUMBER or not source_names or isinstance(source_names, str):
             raise UsageError(
-                f"{option('spark_source')} {number}: {source_names!r}: expected the number of a "
-                "stream and a list of Flink sources"
+                f"{option('spark_source')} {number}: {source_names!r}: expected a stream "
+                "number and a list of Flink sources"
             )
     if request.policies.topic_pattern is not None and len(names) > 1:
         raise UsageError(

@@ -153,8 +153,8 @@ def _check_newest_checkpoint(context: CutOverContext, checkpoint: str) -> Sequen
         raise Refused(catalog.LEGACY_CONSUMER_STOP())
     checked = _check_plan(context, directory)
     log.info(
-        f"while the job runs, pass its directory as CHK to other commands: {directory} (Flink "
-        "deletes each chk-N in it once a newer checkpoint completes)"
+        "while the job runs, pass the job's checkpoint directory as CHK to other commands: "
+        f"{directory} (not a chk-N in it, because Flink deletes chk-N after a newer checkpoint)"
     )
     return checked
 

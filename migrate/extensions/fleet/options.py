@@ -96,7 +96,9 @@ def _count(name: str, values: Mapping[str, str]) -> int | None:
     if value is None:
         return None
     if not value.isdecimal() or int(value) < 1:
-        raise UsageError(f"{name} = {value!r} is not a number of at least 1")
+        raise UsageError(
+            f"{name} = {value!r} is invalid; the value must be an integer of at least 1"
+        )
     return int(value)
 
 

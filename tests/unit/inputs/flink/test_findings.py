@@ -496,8 +496,8 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "the readers of this HybridSource still have 2 splits from other sources in "
-                    "its list; unread data in these splits is not moved",
+                    "the readers of this HybridSource still have 2 splits from its other "
+                    "sources; unread data in these splits is not moved",
                 ),
             ],
         ),
