@@ -1,4 +1,4 @@
-"""Run a user's command, and read its status, in this run of ``migrate`` or in a later run.
+"""Run a user's command, and read its status in the same run of ``migrate`` or in a later one.
 
 The command has its own session, so it survives Ctrl-C and the end of ``migrate``. The command
 counts as running while it or one of its child processes holds an inherited file lock. The shell

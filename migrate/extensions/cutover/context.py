@@ -1,4 +1,4 @@
-"""Define the context of a cut-over, with its spec, its record, and its clients."""
+"""Define the context of a cut-over: its spec, its record, and its clients."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CutOverContext:
     Args:
         adopt: True to adopt a target that was not written by this record's cut-over.
         until: the name of the last step to run, or None for all steps.
-        nothing_started: True if the user states that nothing has started from the target.
+        nothing_started: True if the user states that nothing has started to read from the target.
 
     Attributes:
         saw_end: True once this run has seen that the job reached FINISHED after the savepoint.

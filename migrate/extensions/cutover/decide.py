@@ -97,7 +97,7 @@ def decide_check(facts: Facts) -> Decision:
 
 
 def _refuse_ended_without_savepoint(facts: Facts, job: JobToStop) -> None:
-    """Refuse a job that ended without a savepoint, unless a run had requested the job's stop."""
+    """Refuse a job that ended without a savepoint, unless a run has asked Flink to stop the job."""
     if facts.record.flink.job_id is not None or not job.flink_job.ended:
         return
     if job.ended_with is None and job.attempt is None:

@@ -12,10 +12,10 @@ from migrate.inputs.flink.rest_api import LastDurations
 from migrate.model.wording import counted
 
 STOP_STEP, LAST_STEP = "stop", "first-batch"
-# The names of two parts of the downtime: the time of earlier attempts at a step, and the time when
-# no run was active or a run waited for the user's answer.
+# The names of two parts of the downtime: the time spent on earlier attempts at a step, and the time
+# when no run was active or a run was waiting for the user's answer.
 EARLIER, PAUSE = "earlier attempts", "pause"
-# The maximum number of lags in a record. The chart on the record's page needs no more.
+# The maximum number of lag samples in a record. The chart on the record's page needs no more.
 _MOST_LAGS = 240
 
 
@@ -78,13 +78,13 @@ def _pauses(record: CutOverRecord) -> Iterator[tuple[datetime, datetime]]:
 def _overlap(
     times: Sequence[tuple[datetime, datetime]], since: datetime, until: datetime
 ) -> timedelta:
-    """Return the total duration of the parts of these periods that are within an interval."""
+    """Return how much of the total time of these periods is between ``since`` and ``until``."""
     durations = (min(until, end) - max(since, start) for start, end in times)
     return sum((duration for duration in durations if duration > timedelta()), start=timedelta())
 
 
 def seconds_by_part(report: DowntimeReport) -> Mapping[str, float]:
-    """Return the seconds of each step, and then the totals of earlier attempts and of pauses."""
+    """Return the seconds per step, followed by the totals for earlier attempts and for pauses."""
     others = dict.fromkeys((EARLIER, PAUSE), 0.0)
     steps = {part.step: part.seconds for part in report.parts if part.step not in others}
     for part in report.parts:

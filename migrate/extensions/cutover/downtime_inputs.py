@@ -54,7 +54,7 @@ def _rate(context: CutOverContext, plan: Plan) -> float | None:
 
 
 def _earlier_records(context: CutOverContext) -> Iterator[tuple[str, CutOverRecord]]:
-    """Yield the path and the content of each record in this cut-over's folder and its siblings.
+    """Yield the path and the content of each record in this cut-over's folder and sibling folders.
 
     The file name of a rolled-back record contains the time at which the record was replaced.
     """

@@ -24,7 +24,7 @@ from migrate.targets.source_options import SourceStart
 Offsets = Mapping[TopicPartition, int]
 
 # The facts that a step can need. "job" is the job to stop; it is read only until the record
-# contains a savepoint. "ended job" is the same job, read after the run has waited for its end.
+# contains a savepoint. "ended job" is the same job, read after the run has waited for it to end.
 Need = Literal["job", "ended job", "started again", "savepoint", "target"]
 
 _Fact = TypeVar("_Fact")
@@ -103,7 +103,7 @@ class LocationFacts:
         is_empty: True if the directory is empty or missing.
         unfinished: True if the directory contains part of a seed, because a write or a removal was
             interrupted.
-        seeds: the start offsets, by the number of the Kafka source.
+        seeds: the start offsets, by the number that identifies the Kafka source in the query.
         last_planned_batch: the newest batch in the offset log.
         has_logs: True if Spark has created the directories of its logs.
         priming_problem: the reason that the location does not contain the plan or the primed state;
@@ -231,7 +231,7 @@ class Facts:
 
     @property
     def seeds(self) -> Mapping[str, Offsets] | None:
-        """The planned start offsets, by the number of the Kafka source; None without a plan."""
+        """The planned start offsets by stream number (see ``planned_streams``), or None."""
         if self.plan is None:
             return None
         sources = planned_streams(self.plan, self.record)

@@ -2,7 +2,7 @@
 
 Flink's REST API shows the job's name, the folder for savepoints, and the parameters that the job
 has registered. It shows neither the brokers of a ``KafkaSource`` nor the query. The keys for these
-values are therefore comments, and ``cut-over`` reports the keys as missing until they are set.
+values are therefore commented out, and ``cut-over`` reports the keys as missing until they are set.
 
 Source: org.apache.flink.runtime.rest.messages.{ConfigurationInfo, JobConfigInfo} @ Flink 1.20.3.
 """

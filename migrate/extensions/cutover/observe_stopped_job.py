@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 # How long to wait for Flink to report a change, in addition to its web.refresh-interval.
 _GRACE_SECONDS = 2.0
-# The longest wait for a JobManager that does not answer (a failover takes less time), and for the
-# end of a stopped job.
+# The maximum time to wait until a JobManager answers again (a failover takes less time), and until
+# a stopped job has ended.
 MAX_WAIT_SECONDS = 20.0
 # The maximum number of stop requests for one job. Each request has its own trigger ID.
 _ATTEMPTS = 1000
@@ -126,7 +126,7 @@ def _began(job: FlinkJob) -> int:
 
 
 def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
-    """Return the job as soon as Flink reports its end, at the latest after the refresh interval."""
+    """Return the job as soon as Flink reports its end, or else after the refresh interval."""
     for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
         if job.ended:
             break

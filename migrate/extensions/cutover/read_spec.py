@@ -30,7 +30,8 @@ _MOST_PROBLEMS = 10
 # A part without a value (``kafka:``) is read as a part without keys.
 _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
 # If a value may be a string or a list, pydantic reports a problem for each of the two types, and
-# adds the type as a suffix to the value's path. A list is therefore also reported as not a string.
+# adds the type as a suffix to the value's path. Therefore, even a list is reported as not being a
+# string.
 _NO_KEYS = ("constrained-str", "list[constrained-str]")
 # The expected values, by the type of the pydantic error.
 _EXPECTED = {

@@ -131,7 +131,7 @@ class Record:
         self.change(runs=[*before, run.model_copy(update={"question": question})])
 
     def end_run(self, end: str, codes: Sequence[str] = ()) -> None:
-        """Record how the run ended, with the codes of its refusals or errors; write the page."""
+        """Record how the run ended and the codes of its refusals or errors, and write the page."""
         *before, run = self.model.runs
         ended = run.model_copy(
             update={"ended_at": now(), "end": redact_urls(end), "codes": list(codes)}

@@ -113,8 +113,9 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
 def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) -> str:
     """Run the user's ``prime`` command, and check the result.
 
-    If an earlier run has started the command, wait for its end instead. The command is the user's,
-    because priming the state (``migrate.spark.prime``) requires a program with the user's query.
+    If an earlier run has started the command, wait until the command ends instead. The user writes
+    the command, because priming the state (``migrate.spark.prime``) requires a program with the
+    user's query.
 
     Raises:
         PrimingFailed: the command could not be started, or failed.

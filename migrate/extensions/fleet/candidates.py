@@ -21,9 +21,8 @@ from migrate.storage.files import Files, MissingExtra
 
 _LONG_MAX = (1 << 63) - 1
 
-# The highest average number of candidates in a chunk, and the highest average number of bytes of
-# metadata. A chunk is large enough to justify starting a task, and small enough to be retried
-# quickly.
+# The limits on the average chunk: the number of candidates, and the number of bytes of metadata. A
+# chunk is large enough to justify starting a task, and small enough to be retried quickly.
 _MAX_CANDIDATES = 250
 _MAX_BYTES = 32 * 1024 * 1024
 # The cost of finding and opening a checkpoint, expressed as an equivalent number of bytes of
@@ -125,7 +124,7 @@ def split_candidates(
         candidates: the candidates to split.
         chunks: the maximum number of chunks; None to compute it from the number and size of the
             candidates.
-        limit: the highest average number of candidates in a chunk, if ``chunks`` is None.
+        limit: the maximum average number of candidates per chunk, if ``chunks`` is None.
     """
     costs = [_OPEN_COST + (candidate.metadata_bytes or 0) for candidate in candidates]
     if chunks is None:

@@ -47,7 +47,7 @@ class FlinkCheckpointDataSource(DataSource):
 def _paths(options: Mapping[str, str]) -> list[str]:
     """Return the paths that the user passed to ``load``.
 
-    Spark passes a single path as it is, and several paths as a JSON list.
+    Spark passes a single path unchanged, and several paths as a JSON list.
     """
     paths: list[str] = json.loads(options.get("paths", "[]"))
     if (path := options.get("path")) is not None:

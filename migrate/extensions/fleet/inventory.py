@@ -156,7 +156,7 @@ def _first_digits(job: ScannedJob) -> str | None:
 
 
 def _with_ran_on(job: ScannedJob, highest: ScannedJob, last: ScannedJob) -> ScannedJob:
-    """Return a job, with the obstacle or the check that ``add_ran_on`` describes, if any.
+    """Return a job; if ``add_ran_on`` requires it, add an obstacle or an item to check.
 
     Of the ``ScannedJob`` instances for this job, ``highest`` has the highest number, and ``last``
     has the latest time.

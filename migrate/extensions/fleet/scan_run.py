@@ -50,8 +50,8 @@ AskBroker = Callable[[set[str]], ClusterSnapshot]
 _Result = TypeVar("_Result")
 _Chunk = tuple[int, list[Candidate]]
 
-# The highest average number of candidates in a chunk. The number is low, so that no process waits
-# long for another process's last chunk.
+# The maximum average number of candidates per chunk. The number is low, so that no process waits
+# long until another process has read its last chunk.
 _MAX_CANDIDATES = 100
 
 
@@ -86,8 +86,8 @@ class ScannedCheckpoint(NamedTuple):
     Attributes:
         newest: True for the newest checkpoint of its job, and for a savepoint.
         is_counted: True if the checkpoint counts in the scan totals and has rows in the tables.
-            False for a checkpoint that was read instead of a deleted candidate, if this checkpoint
-            is a candidate itself. The scan then counts it as a candidate.
+            False for a checkpoint that was read in place of a deleted candidate but is also a
+            candidate itself, because the scan already counts it as a candidate.
         rows: the rows of each view in the request.
         positions: the positions, in the order of their rows; empty if no broker is queried or if
             the checkpoint could not be read.
@@ -166,7 +166,7 @@ def _scanned(
 
 @dataclass(slots=True)
 class ScanSummary:
-    """The jobs of a set of checkpoints, the size of the set, and its number of unreadable ones."""
+    """The jobs of a set of checkpoints, and the numbers of all and of unreadable checkpoints."""
 
     jobs: list[ScannedJob] = field(default_factory=list)
     checkpoints: int = 0

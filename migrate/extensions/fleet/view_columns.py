@@ -72,7 +72,7 @@ _boolean = partial(_column, BOOLEAN)
 def _size(name: str, comment: str, sum_sizes: Callable[[Any], int] | None = None) -> ViewColumn:
     """Return a column for a sum of sizes.
 
-    The sum is capped at ``_LONG_MAX``, because metadata can contain sizes with a larger sum.
+    The sum is capped at ``_LONG_MAX``, because the sizes in metadata can add up to more than this.
     """
     size = sum_sizes or attrgetter(name)
     return _long(name, comment, lambda item: min(size(item), _LONG_MAX))

@@ -146,7 +146,7 @@ def _call_with_notation(
 
 
 class _Worker:
-    """A worker process. It starts for the first item, and restarts for an item after it ended."""
+    """A worker process, started for its first item and, if it has ended, again for the next one."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None

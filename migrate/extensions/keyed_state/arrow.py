@@ -94,7 +94,7 @@ def part_batches(
 def _fast_reader(
     state: KeyedState, part: Part, selected: Sequence[Column], constants: Mapping[str, object]
 ) -> FastReader | None:
-    """Return the compiled reader; None if it cannot read a type or column, or without numba."""
+    """Return the compiled reader; None if it cannot read a type or column, or numba is missing."""
     exact, truncated = columns(state), columns(state, truncate_keys=True)
     if find_spec("numba") is None or any(
         column.name not in constants and column not in exact and column not in truncated

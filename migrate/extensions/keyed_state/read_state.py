@@ -122,7 +122,7 @@ def write_state(
     allow_external_files: bool = False,
     truncate_keys: bool = False,
 ) -> int:
-    """Write the entries of a keyed state to a new Parquet file; return their number.
+    """Write the entries of a keyed state to a new Parquet file, and return the number of entries.
 
     The columns are the same as in ``read_state``. At most one key group is in memory at a time.
 

@@ -299,7 +299,7 @@ def _avro(type_: avro_types.AvroType, named: dict[str, ColumnType]) -> ColumnTyp
         case avro_types.AvroEnum(name):
             named[name] = STRING
         case avro_types.AvroRecord(name, fields):
-            named[name] = JSON  # the type of a reference from inside the record to the record
+            named[name] = JSON  # for a reference to the record from inside the record itself
             named[name] = StructOf(tuple((field, _avro(part, named)) for field, part in fields))
         case avro_types.AvroReference(name):
             pass

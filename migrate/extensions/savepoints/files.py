@@ -48,7 +48,7 @@ class Copy(NamedTuple):
 def copies_of(
     streams: Iterable[ParsedSpan], version: int, files: StateFiles
 ) -> tuple[list[Copy], dict[int, bytes]]:
-    """Return the copies to make of the files to which these stream handles point.
+    """Return which files to copy for these stream handles, and the handles for the copies.
 
     Returns:
         The copies; and the new bytes of each changed handle, by the handle's byte offset in

@@ -73,7 +73,7 @@ def reader_element(
     """Return an element of SourceReaderState: ``i32 version, i32 length``, and the split.
 
     ``cluster`` and ``cluster_version`` (1 or 2) belong to a DynamicKafkaSource's split.
-    ``source_index`` is the number of the source inside a HybridSource.
+    ``source_index`` is the index of the source inside a HybridSource.
     """
     version, data = SPLIT_VERSION, split(topic, partition, next_offset)
     name = f"{topic}-{partition}"

@@ -139,9 +139,10 @@ class NewState(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Bytes of a stream. ``state`` is the number of the state that has these bytes as an element.
+    """Bytes of a stream.
 
-    If the bytes are not an element, ``state`` is None.
+    ``state`` is the index of the state that has these bytes as an element; None if the bytes are
+    not an element.
     """
 
     state: int | None

@@ -23,7 +23,7 @@ from migrate.planning.source_changes import left_out_refusal
 
 
 class SourceMatch(NamedTuple):
-    """A source in the savepoint, in one cluster, and the matching sources in the side."""
+    """A source in the savepoint, limited to one cluster, and the matching sources in the side."""
 
     source: Source
     cluster: str | None

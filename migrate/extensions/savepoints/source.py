@@ -84,7 +84,7 @@ def changed_source(
     elements = _read(operator, source, state_name, files, handles)
     readers = Counter(key for subtask_elements in elements.values() for key, _ in subtask_elements)
     shared = [key for key in changes if readers[key] > 1]
-    if shared and not is_legacy:  # a FlinkKafkaConsumer's union state has all partitions everywhere
+    if shared and not is_legacy:  # in a FlinkKafkaConsumer, every subtask stores all partitions
         raise Refused(
             SEVERAL_READERS(
                 operator=operator.operator_id, readers=readers[shared[0]], partition=str(shared[0])
@@ -161,7 +161,7 @@ def _read(
 def _partition_of(
     split: Split | DynamicSplit | HybridSplit, source: Source, name: str
 ) -> ClusterPartition | None:
-    """Return a split's partition; None if the split is not of a HybridSource's current source."""
+    """Return a split's partition; None if it is from a HybridSource's earlier or later source."""
     if isinstance(split, HybridSplit) and isinstance(source, HybridSource):
         if split.source_index != source.source_index:
             return None

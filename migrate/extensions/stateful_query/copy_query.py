@@ -71,8 +71,8 @@ def copy_query(
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)
     (query,) = kept.sources
-    # The copy keeps the old position of every partition without a new position. A rewritten
-    # savepoint also does this, so the request is for a savepoint.
+    # If a partition has no new position, the copy keeps its old position, just like a rewritten
+    # savepoint. The request is therefore for a savepoint.
     request = replace(request, target=SAVEPOINT)
     positions, chosen = read_input(chk, request, query.topics)
     if isinstance(positions, ListedPositions) and is_same_place(

@@ -119,7 +119,7 @@ class TakenStates:
             )
 
     def warnings(self) -> Iterator[WarningText]:
-        """Yield lines about required user input, and about states that are not migrated."""
+        """Yield warnings about required user input, and about states that are not migrated."""
         for state in self.taken:
             if state.ttl:
                 yield WarningText(TIME_TO_LIVE(state=_label(state)))

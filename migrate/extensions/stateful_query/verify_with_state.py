@@ -34,7 +34,7 @@ def verify_with_state(
     one_cluster: bool,
     arguments: SideArguments,
 ) -> Verification:
-    """Do the checks of ``verify``, and compare a keyed state.
+    """Run the checks of ``verify``, and compare a keyed state with Spark's state.
 
     The arguments and errors of ``verify`` apply.
     """

@@ -25,7 +25,8 @@ _Numbers = NDArray[Any]
 
 _LONG_MIN = -(1 << 63)
 _MICROS_PER_MILLI = 1000
-# The largest accepted times. The same times in microseconds fit into 64 bits.
+# The largest accepted time, in milliseconds and in seconds. In microseconds, it still fits into 64
+# bits.
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _MASK_64 = (1 << 64) - 1
@@ -45,11 +46,11 @@ class NeedsPlainReader(Exception):
 
 
 class Buffers:
-    """The columns of a program, as buffers for a limited number of rows and text bytes.
+    """Buffers for a program's columns, with room for a limited number of rows and text bytes.
 
     Attributes:
-        ops, columns, slots, valid, text, rows, capacity, used: the arguments of the same names of
-            the kernel's function ``_walk``.
+        ops, columns, slots, valid, text, rows, capacity, used: the arguments with these names of
+            the kernel's ``_walk`` function.
     """
 
     def __init__(self, program: Program, rows: int, text_bytes: int) -> None:

@@ -220,7 +220,7 @@ class _Compiler:
         return node
 
     def _add_number(self, form: str, *sizes: int, constants: tuple[str | int, ...] = ()) -> Node:
-        """Add a number of one or more big-endian integers, and a column for each integer."""
+        """Add a number that consists of big-endian integers, and a column for each integer."""
         first = len(self._program.columns)
         for size in sizes:
             self._add_op(

@@ -66,15 +66,15 @@ ROW = 9
 # start of the row; c: its size in bytes.
 SLOT_INTEGER = 10
 # The bytes to which a field of the row points, or up to seven bytes in the field itself. a, b: as
-# in SLOT_INTEGER; c: the number of bytes if it is fixed; 0 if the field contains this number. If
-# the number is fixed, the bytes are always outside of the field.
+# in SLOT_INTEGER; c: the number of bytes if it is the same for every value (the bytes are then
+# always outside the field); 0 if the field contains the number of bytes.
 SLOT_SIZED = 11
 
 
 def pack_operations(
     operations: NDArray[Any], tables: NDArray[Any], slots: NDArray[Any]
 ) -> NDArray[Any]:
-    """Pack operations (one per row), and add the table and the first slot of each one's column.
+    """Pack operations (one per row), and add the table and the first slot of their columns.
 
     A program has at most 1000 columns, so columns and tables fit into 16 bits, and each of a, b,
     and c fits into 20 bits.

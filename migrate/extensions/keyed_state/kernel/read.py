@@ -162,8 +162,8 @@ class FastReader:
     def _batch(self) -> tuple[pa.RecordBatch | None, int]:
         """Return the entries in the buffers as a batch; None if there are no entries.
 
-        The second result is the number of entries of the last key group that this batch and earlier
-        batches contain.
+        The second result is how many entries of the last key group are in this batch and in earlier
+        batches.
 
         Raises:
             NeedsPlainReader: the columns fail a check.
@@ -232,7 +232,7 @@ class FastReader:
         ]
 
     def _read_plainly(self, segments: Sequence[_Segment]) -> Iterator[pa.RecordBatch]:
-        """Clear the buffers, and reread the segments' key groups, without the returned entries."""
+        """Clear the buffers, and reread the segments' key groups; omit entries already returned."""
         self._clear()
         for segment in segments:
             yield from self._plain(segment.key_group, segment.returned)

@@ -93,7 +93,7 @@ def compare_state(
         earlier: the state of the earlier checkpoint.
         earlier_entries: the entries of ``earlier``, with the columns of the Spark state.
         watermark_ms: the query's watermark after the records; None if the query has no watermark.
-        rounding: the comparison of floating-point sums.
+        rounding: how to compare floating-point sums.
         notes: the object to which this function adds warnings and the keys that were not compared.
         keeps_windows: True if the output mode is ``complete``, in which a query never removes
             windows.
@@ -172,7 +172,7 @@ def compare_state(
 
 
 def _count_changes(earlier: DataFrame, later: DataFrame, state: SparkState) -> tuple[int, int]:
-    """Return the number of entries only in the later checkpoint, and only in the earlier one.
+    """Return how many entries are only in the later checkpoint, and how many only in the earlier.
 
     An entry is a key with its value. If the value of a key changes, both numbers include the key.
     """
@@ -190,7 +190,7 @@ def _count_changes(earlier: DataFrame, later: DataFrame, state: SparkState) -> t
 
 
 def _entries_without_rows(rows: Sequence[StateRows]) -> Iterator[NotCompared]:
-    """Yield, for each stream, the number of Flink entries for which the user made no rows."""
+    """Yield, for each stream, a note on the Flink entries for which the user made no rows."""
     for stream in rows:
         left_out = stream.left_out
         if left_out:

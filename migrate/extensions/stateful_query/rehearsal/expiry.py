@@ -84,7 +84,7 @@ class Expiry:
     def new_keys_may_expire(self) -> bool:
         """Return whether a key used between the checkpoints may have expired by the later one.
 
-        If the key has expired, neither checkpoint contains the time of the use.
+        If the key has expired, neither checkpoint contains the time at which it was used.
         """
         if self.possible_limit_ms is None or self.earlier_ms is None:
             return True
@@ -109,13 +109,18 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """The numbers of keys that are in Spark's state but not in Flink's, and are not compared."""
+    """How many keys are only in Spark's state but are not compared, because they may have expired.
+
+    Attributes:
+        expired: the number of keys that have certainly expired.
+        unknown: the number of keys whose expiry cannot be determined.
+    """
 
     expired: int
     unknown: int
 
     def reasons(self, expiry: Expiry) -> list[tuple[int, str]]:
-        """Return pairs of a number of keys and the reason that these keys are not compared."""
+        """Return (key count, reason) pairs for the keys that are not compared."""
         found = []
         if self.expired and expiry.limit_ms is not None:
             found.append(
@@ -213,7 +218,7 @@ def without_dropped(
 ) -> tuple[SparkState, Dropped]:
     """Return the Spark state without the keys that may have expired in Flink.
 
-    Also return the numbers of removed keys. If expiry cannot be the reason that Flink lacks a key,
+    Also return how many keys were removed. If expiry cannot be the reason that Flink lacks a key,
     the key remains in the state and will be reported as unexpected.
 
     Args:

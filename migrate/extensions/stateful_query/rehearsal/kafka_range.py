@@ -102,9 +102,9 @@ class KafkaStream:
         """
         starts = [range_.start for range_ in self.ranges.values() if isinstance(range_.start, int)]
         if self._counter is not None and len(starts) == len(self.ranges):
-            # Use the observed number only if every offset has a record. A lower number may be too
-            # low, because if the user's function has run a Spark action, such as ``first``, the
-            # observation counts only the records of this action.
+            # Use the observed number only if it shows that every offset has a record. A lower
+            # number may be wrong: if the user's function has run a Spark action, such as ``first``,
+            # the observation counts only the records of this action.
             observed: int = self._counter.get["records"]
             if observed == sum(range_.end for range_ in self.ranges.values()) - sum(starts):
                 return observed, []

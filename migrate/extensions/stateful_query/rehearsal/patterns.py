@@ -23,11 +23,11 @@ _MOST_DIFFERENCES = 5
 
 
 def describe_differences(groups: Sequence[tuple[Mapping[str, object], int]]) -> str:
-    """Return a description of the groups of keys that have the same differences.
+    """Describe the groups of keys that have the same differences.
 
     Args:
-        groups: for each group, the differences by field (Spark's value minus Flink's value), and
-            the number of keys.
+        groups: a (differences by field, number of keys) pair for each group. A difference is
+            Spark's value minus Flink's value.
     """
     parts = []
     for differences, keys in groups:
@@ -41,11 +41,11 @@ def describe_differences(groups: Sequence[tuple[Mapping[str, object], int]]) -> 
 
 
 def describe_hours(counts: Mapping[int, int], difference: int | None) -> str:
-    """Return a description of a key's records by the hour of the day.
+    """Describe how a key's records are distributed over the hours of the day.
 
     Args:
         counts: the number of records for each hour, 0 to 23.
-        difference: the difference of the key's count; None if the state has no count.
+        difference: Spark's count for the key minus Flink's; None if the state has no count.
     """
     hours = ", ".join(f"{hour:02}h {number}" for hour, number in sorted(counts.items()))
     same = [
@@ -62,7 +62,7 @@ def describe_hours(counts: Mapping[int, int], difference: int | None) -> str:
 def differences_by_group(differences: DataFrame) -> list[tuple[dict[str, object], int]]:
     """Group the keys with different values in Flink and Spark by their numeric differences.
 
-    Return the largest groups, each as the differences by field and the number of keys.
+    Return the largest groups as (differences by field, number of keys) pairs.
     """
     type_ = differences.schema["flink"].dataType
     assert isinstance(type_, StructType)
@@ -106,7 +106,9 @@ def time_column(events: Sequence[DataFrame], time: str | None) -> str | None:
 
 
 def records_by_hour(records: DataFrame, number: str, time: str) -> dict[int, dict[int, int]]:
-    """Return the number of each key's records in each hour of the day (UTC).
+    """Count each key's records in each hour of the day (UTC).
+
+    The result is a mapping from the key's number to the counts by hour.
 
     Args:
         records: the records.

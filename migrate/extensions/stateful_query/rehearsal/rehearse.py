@@ -330,7 +330,7 @@ def _with_columns(rows: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def _save(frame: DataFrame, folder: Path) -> DataFrame:
-    """Write a DataFrame to files, and return one that reads them."""
+    """Write a DataFrame to files, and return a DataFrame that reads these files."""
     numbered = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
     numbered.write.parquet(str(folder))
     saved = frame.sparkSession.read.schema(numbered.schema).parquet(str(folder))
@@ -424,7 +424,7 @@ def _late_records(
     own_watermark: int,
     watermark_ms: int | None,
 ) -> tuple[WindowGrid | None, LateRecords | None]:
-    """Return the query's windows, and the records that are late if it reads smaller batches.
+    """Return the query's windows, and the records that would be late in smaller batches.
 
     The order of records is known only within a partition, so the late records can be determined
     only if the query has a single stream. Otherwise, return None for both.

@@ -264,7 +264,7 @@ def _count_difference(differences: DataFrame) -> Column:
 def _hours_by_key(
     first: DataFrame, keys: Sequence[str], time: str, events: Sequence[DataFrame]
 ) -> dict[int, dict[int, int]]:
-    """Return the number of each key's records in each hour of the day."""
+    """Count each key's records in each hour of the day."""
     by_key: dict[int, dict[int, int]] = {}
     for frame in events:
         if {*_RECORD_COLUMNS, *keys, time} <= set(frame.columns):
@@ -329,7 +329,7 @@ def _describe_records(records: Sequence[Row], time: str | None) -> str:
 
 
 def other_states(checkpoint: str, rows: Rows) -> Iterator[NotCompared]:
-    """Yield a note that lists the job's other keyed states: those from which no rows come.
+    """Yield a note that lists the job's keyed states from which no rows come.
 
     Timers are not listed. Yield nothing if no other state exists, or if the origin of all rows is
     unknown.

@@ -117,7 +117,7 @@ def only_operator(operators: Sequence[str]) -> str:
 def flatten(
     operator: str, state: DataFrame, key: StructType, value: StructType, *, key_in_value: bool
 ) -> SparkState:
-    """Return a flat state, with a column for each part of the key and the value.
+    """Return a flat state, in which each part of the key and of the value is a column.
 
     Args:
         operator: the operator's name in the Spark state metadata.

@@ -20,7 +20,7 @@ from migrate.extensions.stateful_query.transfer.rounding import UNIT, Rounding
 
 
 def with_hop_rounding(state: SparkState) -> tuple[SparkState, Rounding | None]:
-    """Return the state with a ``magnitude`` column, and the comparison of its sums.
+    """Return the state with a ``magnitude`` column, and the rule for comparing its sums.
 
     If the state has no hopping windows or no floating-point sums, return the same state and None.
     The rows of such a state contain Flink's sums exactly.

@@ -128,7 +128,7 @@ def _inputs(plan: Any) -> list[Any]:
 
 
 def _plan_marks(plan: Any) -> list[bool]:
-    """Return, for each state column in a plan, whether its entries might have expired.
+    """Return, for each state column in a plan, whether its state might contain expired entries.
 
     The search stops at a plan node that ``mark_unexpired`` created, because the marks of this node
     replace the marks of the node's inputs.
@@ -151,7 +151,7 @@ def _unexpired_calls(schema: StructType) -> set[str]:
 
 
 def _expiry_marks(schema: StructType) -> list[bool]:
-    """Return, for each column with state metadata, whether its entries might have expired."""
+    """Return, for each column of a state, whether the state might contain expired entries."""
     return [field.metadata[MAY_EXPIRE] for field in schema.fields if MAY_EXPIRE in field.metadata]
 
 

@@ -295,7 +295,7 @@ def compare(
         is_sample: True if ``flink`` is a sample. Keys that only Spark has are then not errors.
             However, an empty sample shows that the Flink state is empty, so the Spark state must
             also be empty.
-        rounding: the comparison of floating-point sums; None to compare them exactly. The allowed
+        rounding: how to compare floating-point sums; None to compare them exactly. The allowed
             difference is relative to the larger absolute value of the two sums. If the frame of
             ``state`` has a ``magnitude`` column, its value is added to this absolute value.
     """
@@ -330,7 +330,7 @@ def compare(
 
 
 def _merged_keys(flink: DataFrame, state: SparkState, names: Sequence[str]) -> list[str]:
-    """Return descriptions of merged keys: the first keys that have several Flink entries."""
+    """Describe the first merged keys, which are keys with several Flink entries."""
     key = _key_struct(state, names)
     by_key = flink.groupBy(key.alias("key"), *_exact_texts(key, state))
     several = by_key.count().where("count > 1").orderBy("key").limit(_MAX_EXAMPLES)
@@ -349,7 +349,7 @@ def first_differences(differences: DataFrame, most: int) -> DataFrame:
 
 
 def describe_keys(differences: DataFrame, most: int) -> list[str]:
-    """Return descriptions of the differences that ``first_differences`` returns, in order."""
+    """Describe the differences that ``first_differences`` returns, in the same order."""
     sides = (
         F.to_json(side, {"ignoreNullFields": "false"}).alias(side)
         for side in ("key", "flink", "spark")

@@ -44,7 +44,7 @@ def rounding_error(additions: int, magnitude: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """The comparison of sums of floating-point numbers.
+    """The rule for comparing sums of floating-point numbers.
 
     Attributes:
         additions: the largest number of additions to one sum that Spark or Flink performed. This is

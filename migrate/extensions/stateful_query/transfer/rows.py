@@ -134,7 +134,7 @@ class StateRows:
         return max(0, self.held - self.entries - expired - self.fired.number)
 
     def counted_in(self, proof: StateProof) -> StateProof:
-        """Return a copy of ``proof`` with the numbers of Flink entries that became these rows."""
+        """Return ``proof`` completed with how many Flink entries became these rows."""
         if self.entries is None:
             return proof
         return replace(
@@ -355,7 +355,7 @@ def aggregate_rows(
         number = rows_of_entries
     held = _held(whole)
     if held is not None and number is not None and held < number:
-        held = None  # more entries than this state has: they come from several states
+        held = None  # the entries come from several states, because one state has fewer
     if window is not None:
         check_instants(state, first_end)
     rows = entries
@@ -453,8 +453,8 @@ def merge_entries(
         if kind in ("min", "max"):
             merge = F.expr(f"{kind}({name})")
         elif isinstance(type_, (FloatType, DoubleType)):
-            # Spark computes this sum twice: for the rows, and for the comparison. Add in a fixed
-            # order, so that both results are equal.
+            # Spark computes this sum twice: for the rows, and for the comparison. Add the values in
+            # sorted order, so that both results are equal.
             values_of_key = f"array_sort(collect_list({name}))"
             merge = F.expr(
                 f"IF(size({values_of_key}) = 0, NULL, aggregate({values_of_key}, "

@@ -219,7 +219,7 @@ def stored_schemas(path: Path) -> tuple[StructType, StructType]:
 
 
 def operator_of(key: StructType, value: StructType) -> str:
-    """Return the name that Spark 4 has for an operator whose state has these schemas."""
+    """Return Spark 4's name for the kind of operator that stores state with these schemas."""
     if value.names == [NO_VALUE]:
         return DEDUPLICATE
     if value.names == ["expiresAtMicros"]:

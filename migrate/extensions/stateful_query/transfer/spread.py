@@ -51,7 +51,7 @@ class AggregateValue:
 
 @dataclass(frozen=True, slots=True)
 class ColumnAggregates:
-    """The aggregate values in Flink for one column of the stream.
+    """The aggregate values that Flink stores for one column of the stream.
 
     Attributes:
         by_kind: for each kind of value (``count``, ``sum``, ``min``, ``max``), the name of the
@@ -72,7 +72,7 @@ class ColumnAggregates:
 
     @property
     def value_count(self) -> str:
-        """Return an expression for k; only the first k rows of an entry have a value."""
+        """Return an expression for the number of rows with a value; they are an entry's first."""
         return f"coalesce({self.by_kind['count']}, 0)" if "count" in self.by_kind else "n"
 
     @property

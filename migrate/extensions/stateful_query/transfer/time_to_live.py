@@ -90,9 +90,9 @@ def unexpired(
 
     Call this function if you create rows yourself. ``aggregate_rows``, ``seen_rows``, and
     ``initial_state`` already omit expired entries. Elements of a LIST expire individually. The
-    returned DataFrame has a ``warnings`` attribute, a tuple of strings, such as the number of
-    expired entries. The warnings are also printed on stderr. DataFrames derived from the returned
-    DataFrame do not have this attribute.
+    returned DataFrame has a ``warnings`` attribute, a tuple of strings, which report, for example,
+    the number of expired entries. The warnings are also printed on stderr. DataFrames derived from
+    the returned DataFrame do not have this attribute.
 
     Args:
         state: the Flink state, as returned by ``flink_state``, with the ``last_access`` column.
@@ -208,7 +208,7 @@ def _is_list(state: DataFrame) -> bool:
 
 
 def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:
-    """Return the time at which the job was stopped, and the path that a checkpoint was copied from.
+    """Return the time at which the job was stopped, and the path of a copied checkpoint's original.
 
     The path is None if the checkpoint is not a copy, or if the user passed the stop time.
 

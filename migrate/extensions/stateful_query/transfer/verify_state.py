@@ -45,7 +45,7 @@ from migrate.targets.location import LocalDirectory, location
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# The column that contains, for each key, the number of Flink entries with this key.
+# The column with the number of Flink entries for each key.
 _ENTRIES = "entries"
 
 
