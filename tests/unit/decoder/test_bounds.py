@@ -1,4 +1,4 @@
-"""Small functions on single values, with each bound from both sides and each message."""
+"""Small functions on single values: both sides of each bound, and each message."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_os_error_becomes_decode_error(error: OSError, kind: ErrorKind, told: st
     assert (refused.value.kind, str(refused.value)) == (kind, told)
 
 
-def test_rows_of_columns_behave_as_sequence() -> None:
+def test_rows_stored_in_columns_behave_like_tuple() -> None:
     columns = SplitColumns(["a", "a", "b"], [0, 1, 0], [5, 6, 7], [None, 9, None])
     rows = Rows[Split](3, columns.make_items, lambda: iter(()))
     whole = (Split("a", 0, 5, None), Split("a", 1, 6, 9), Split("b", 0, 7, None))
@@ -97,7 +97,7 @@ def test_consecutive_file_handles_of_same_shape_are_skipped_together(number: int
     run = _run_of(number)
     assert incremental._skip_run(b"?" + run + b"?", 1, number) == (1 + len(run), 5 * number)
     assert incremental._skip_files(run, 0, number) == (len(run), 5 * number)
-    # Another shape in the last of them; one too few.
+    # The last handle has a different shape, or is cut off.
     assert incremental._skip_run(run[:-19] + b"\x06" + run[-18:], 0, number) is None
     assert incremental._skip_run(run[:-1], 0, number) is None
 
@@ -155,7 +155,7 @@ def test_flink_strings_of_boundary_lengths_are_read(length: int) -> None:
 
 
 def _flinks(text: str) -> bytes:
-    """StringValue.writeString @ Flink 2.2.0."""
+    """Encode a string like StringValue.writeString @ Flink 2.2.0."""
     units = text.encode("utf-16-be")
     numbers = [len(text) + 1, *(units[n] << 8 | units[n + 1] for n in range(0, len(units), 2))]
     out = bytearray()
@@ -197,7 +197,7 @@ def test_redact_url_hides_credentials(url: str, shown: str) -> None:
 _LONG, _TEXT = keyed.Scalar(keyed.Kind.LONG), keyed.Scalar(keyed.Kind.STRING)
 
 
-def test_composite_key_with_unhashable_part_has_no_key_group() -> None:
+def test_key_without_computable_java_hash_code_has_unknown_key_group() -> None:
     pojo = keyed.Pojo("A", ())
     name = "org.apache.flink.api.java.tuple.Tuple2"
 
@@ -217,11 +217,11 @@ def test_composite_key_with_unhashable_part_has_no_key_group() -> None:
         assert key_group_of(unknown, 128) is None
     group = key_group_of(pair(name, _LONG, _TEXT), 128)
     assert group is not None
-    assert group(b"", 0, {"f0": 1, "f1": "a\ufffd"}) is None  # what stood there is not known
+    assert group(b"", 0, {"f0": 1, "f1": "a\ufffd"}) is None  # original unknown
     assert group(b"", 0, {"f0": 1, "f1": "a"}) is not None
 
 
-# -- keyed state, shown ---------------------------------------------------------------------------
+# -- display of keyed state -----------------------------------------------------------------------
 
 
 def _state(name: str, kind: StateKind = StateKind.VALUE, key: keyed.Type = _LONG) -> KeyedState:
@@ -285,7 +285,7 @@ def test_choose_state_fails_for_checkpoint_without_keyed_state(operator: str | N
         choose_state(KeyedStates((), ()), operator, "count")
 
 
-def test_value_json_converts_values_without_json_equivalent() -> None:
+def test_values_without_json_equivalent_become_strings() -> None:
     inf = float("inf")
     told = [value_json(one) for one in (inf, -inf, float("nan"), 0.5, b"\0\xff")]
     assert told == ["Infinity", "-Infinity", "NaN", 0.5, "00ff"]
@@ -397,7 +397,7 @@ def test_read_file_enforces_size_limit(tmp_path: Path) -> None:
         read_file(tmp_path)
     with pytest.raises(FileNotFoundError):
         read_file(tmp_path / "missing")
-    # What is in it is not what stat tells: the size of what the kernel makes up is 0.
+    # stat reports the size 0 for files in /proc, although they have content.
     made_up = read_file("/proc/self/status")
     assert made_up.startswith(b"Name:") and made_up.endswith(b"\n")
 
@@ -412,7 +412,7 @@ def test_read_file_enforces_size_limit(tmp_path: Path) -> None:
         ("s3a://b/chk-7", "s3a://b/chk-7"),
     ],
 )
-def test_path_of_accepts_paths_file_uris_and_object_store_uris(name: str, path: str) -> None:
+def test_file_uri_becomes_path_and_other_locations_are_unchanged(name: str, path: str) -> None:
     assert path_of(name, Files()) == path
 
 
@@ -423,7 +423,7 @@ def test_path_of_accepts_paths_file_uris_and_object_store_uris(name: str, path: 
         ("s3://AK:SECRET@b/x", "s3://…@b/x", "credentials-in-uri"),
     ],
 )
-def test_unreadable_uri_is_refused_without_secret(name: str, shown: str, code: str) -> None:
+def test_refusal_of_unusable_uri_hides_credentials(name: str, shown: str, code: str) -> None:
     with pytest.raises(InputError) as refused:
         path_of(name, Files())
     assert refused.value.codes == [code]

@@ -15,7 +15,7 @@ _MIN_GAP_MS = 10_000
 
 
 class _Timed(MemoryFiles):
-    """Checkpoints with the time of their ``_metadata``; None: it has begun, and is not complete."""
+    """Checkpoints with the time of their ``_metadata``, or None for an incomplete checkpoint."""
 
     def __init__(self, times: Mapping[int, int | None]) -> None:
         self.asked: list[str] = []
@@ -44,25 +44,26 @@ def _beside(number: int, times: Mapping[int, int | None], timeless: bool = False
         (5, {5: 0}, Siblings()),
         (5, {5: 0, 4: -1, 6: 1, 7: 2}, Siblings(newer=(6, 7))),
         (5, {5: 0, 6: None, 7: 2}, Siblings(newer=(7,))),
-        # A lower run that was written later, by more than a copy takes.
+        # A run has consecutive numbers. A lower run is newer if it was written later by more than
+        # the gap.
         (5, {5: 0, 3: _MIN_GAP_MS}, Siblings()),
         (5, {5: 0, 3: _MIN_GAP_MS + 1}, Siblings(newer=(3,))),
         (5, {5: 0, 2: 1, 3: _MIN_GAP_MS + 1}, Siblings(newer=(2, 3))),
         (5, {5: 0, 2: None, 3: _MIN_GAP_MS + 1}, Siblings(newer=(3,))),
-        # A higher run that was written before.
+        # A higher run is older if it was written earlier by more than the gap.
         (5, {5: 0, 9: -_MIN_GAP_MS}, Siblings(newer=(9,))),
         (5, {5: 0, 9: -_MIN_GAP_MS - 1}, Siblings(earlier_run=(9,))),
         (5, {5: 0, 9: None}, Siblings()),
-        # The run that was written last is the last.
+        # The run that was written last is listed last.
         (5, {5: 0, 2: 90_000, 9: 50_000}, Siblings(newer=(9, 2))),
         (5, {5: 0, 2: 50_000, 9: 90_000}, Siblings(newer=(2, 9))),
-        # Its own run, in which times contradict the numbers.
+        # In the checkpoint's own run, times can contradict the numbers.
         (5, {4: _MIN_GAP_MS, 5: 0}, Siblings()),
         (5, {4: _MIN_GAP_MS + 1, 5: 0}, Siblings(contradicting=(4,))),
         (5, {5: 0, 6: -_MIN_GAP_MS}, Siblings(newer=(6,))),
         (5, {5: 0, 6: -_MIN_GAP_MS - 1}, Siblings(newer=(6,), contradicting=(6,))),
         (5, {4: None, 5: 0}, Siblings()),
-        # When a run was last written shows in one of its last three.
+        # The last three checkpoints of a run are checked for the time of its last write.
         (5, {5: 0, 1: 50_000, 2: None, 3: None}, Siblings(newer=(1,))),
         (9, {9: 0, 1: 50_000, 2: None, 3: None, 4: None}, Siblings()),
     ],
@@ -78,14 +79,21 @@ def test_numbers_decide_which_checkpoint_is_newer_if_time_is_unknown() -> None:
     assert _beside(5, times, timeless=True) == Siblings(newer=(6, 9))
 
 
-def test_times_are_queried_for_sixteen_lowest_runs_of_checkpoint_numbers() -> None:
-    """A job that restarted its checkpoint numbers writes the lowest numbers."""
+def test_only_sixteen_lowest_runs_of_checkpoint_numbers_are_compared_by_time() -> None:
+    """A run is a sequence of consecutive checkpoint numbers.
+
+    A job that restarted its numbers at 1 writes the lowest runs, so those matter most.
+    """
     late = {2 * n + 1: 50_000 for n in range(17)}
     found = _beside(99, {**late, 99: 0})
     assert found.newer == tuple(sorted(late))[:16]
 
 
-def test_times_of_first_and_nearest_checkpoints_of_same_run_are_queried() -> None:
+def test_contradicting_times_are_searched_in_first_and_nearest_checkpoints() -> None:
+    """In a long run of consecutive numbers, every time contradicts the number.
+
+    Only the first checkpoint and the eight nearest on each side are compared.
+    """
     run = dict.fromkeys(range(1, 20), 50000)
     assert _beside(20, {**run, 20: 0}).contradicting == (1, *range(12, 20))
     higher = dict.fromkeys(range(21, 40), -50000)

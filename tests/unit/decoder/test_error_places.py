@@ -1,7 +1,7 @@
 """Errors report the invalid field and its first byte.
 
 Each case takes input that its reader accepts, replaces a field with a value that Flink never
-writes, and derives the expected byte from the healthy value's place.
+writes, and derives the expected byte from the position of the replaced value.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ Read = Callable[[bytes], object]
 
 
 class Case(NamedTuple):
-    """``healthy``, in which ``old`` stands once and is read; with ``new`` in its place it is not.
+    """Input that is readable until the bytes ``old`` are replaced with ``new``.
 
-    ``at``: where the field begins, in bytes from where ``old`` does; ``kind`` of the error.
+    The field starts ``at`` bytes after ``old``, and ``kind`` is the kind of the error.
     """
 
     read: Read
@@ -116,7 +116,7 @@ def _elements(data: bytes) -> object:
 
 _PRODUCER = pack(">hq", 3, 77)
 _COMMITTER = encode_committer_element("2.2", {5: {0: [Committable("pay-0-5", 77, 3)]}})
-_DONE = utf("pay-0-5") + pack(">ii", 0, 0)  # its retries, and the request's state
+_DONE = utf("pay-0-5") + pack(">ii", 0, 0)  # retries, and the state of the request
 _WRITER = encode_writer_element("prefix", 2, {"a-0-1": 9})
 _FILES = encode_file_writer_element("b", "s3://b/path", None)
 
@@ -220,7 +220,7 @@ _ENUMERATORS = [
         Case(
             _enumerator(version),
             state,
-            state[-5:],  # the status, and whether the first discovery has finished
+            state[-5:],  # the status, and a flag for the first discovery
             pack(">ib", status, 1),
             f"unknown assignment status: {status}",
         )
@@ -270,9 +270,9 @@ _MERGED = metadata([operator([subtask(managed=reader_state([5], _SEGMENT))], num
 _VERSION_2 = (
     pack(">iiqii", 0x4960672D, 2, 1, 0, 1)
     + _ID
-    + pack(">iii", 1, 128, 1)  # parallelisms, the length of a chain
+    + pack(">iii", 1, 128, 1)  # parallelisms, and the length of a chain
     + pack(">i", 1)
-    + pack(">iqi", 0, 88, 0)  # a subtask: its index, a duration, legacy states
+    + pack(">iqi", 0, 88, 0)  # index and duration of a subtask, and legacy states
     + pack(">iibb", 0, 0, 0, 0)
 )
 
@@ -496,6 +496,7 @@ def test_decode_error_reports_field_and_byte_of_damage(case: Case) -> None:
 def test_committable_of_producer_0_and_epoch_0_is_read(
     epoch: int, producer: int, state: int, pending: bool
 ) -> None:
+    """Zero is a valid number for both. Committables in the states 2 and 3 are no longer pending."""
     held = [Committable("pay-0-5", producer, epoch, state)]
     found = read_committer_state(encode_committer_element("2.2", {5: {0: held}}), "c")
     assert bool(found) == pending
@@ -510,7 +511,7 @@ def test_varint_over_32_bits_is_refused() -> None:
 
 
 def _fields(read: Read, whole: bytes) -> list[str]:
-    """What is named where the bytes end, from their first on."""
+    """Return the fields that are reported if the bytes end early, in their order."""
     told: list[str] = []
     for end in range(len(whole)):
         with pytest.raises(DecodeError) as refused:
@@ -580,10 +581,13 @@ _BEFORE_OPERATORS = ["magic number", "metadata version", "checkpoint id", "maste
         (_java, _ENUM, ["Java object"]),
     ],
 )
-def test_truncated_bytes_error_names_missing_field(
+def test_error_for_truncated_bytes_reports_missing_field(
     read: Read, whole: bytes, fields: list[str]
 ) -> None:
-    """The fields follow the order of docs/format.md."""
+    """The bytes are cut off at each position in turn.
+
+    The fields follow the order of docs/format.md.
+    """
     assert _fields(read, whole) == fields
 
 
@@ -604,7 +608,7 @@ _IN_STATE = [
         ),
     ],
 )
-def test_truncated_metadata_error_names_operator_subtask_and_field(
+def test_error_for_truncated_metadata_reports_operator_subtask_and_field(
     whole: bytes, stream: list[str]
 ) -> None:
     subtask_0 = f"operator {_ID.hex()} subtask 0 "
@@ -622,8 +626,8 @@ def test_truncated_metadata_error_names_operator_subtask_and_field(
     ]
 
 
-def test_decode_error_text_is_bounded() -> None:
-    """The start and the end of the text are kept because they carry the most information."""
+def test_long_decode_error_is_shortened_in_the_middle() -> None:
+    """The start and the end of the text carry the most information."""
     whole = "a" * 2000 + "b" * 2000
     assert str(DecodeError(ErrorKind.CORRUPT, whole)) == whole
     error = DecodeError(ErrorKind.CORRUPT, "a" * 3000 + "b" * 2001, field="f" * 4001, file="x")

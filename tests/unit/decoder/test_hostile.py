@@ -1,4 +1,4 @@
-"""Hostile bytes: refused with a reason, in memory and time bounded by the input.
+"""Refuse hostile bytes with a reason, in memory and time bounded by the input.
 
 A separate process measures the cost of each attack (tests/support/hostile.py).
 """
@@ -56,15 +56,15 @@ from tests.support.hostile import (
     write_attack,
 )
 
-# What Python and the tool may take beside the input: the first seconds' caches and buffers.
+# Memory for the caches and buffers of Python and `migrate`, in addition to the input.
 _FLOOR_BYTES = 8 * MB
-# Far from what is measured (a second or two for a MB), and from what a quadratic reader would take.
+# Far above the measured time (one or two seconds per MB), and far below that of a quadratic reader.
 _SECONDS = 15
 
 _SHARED = "shares bytes with another handle's"
 
-# By attack: the most memory, as a multiple of the input, and what refuses it; None where it is
-# decoded: it may be what it says.
+# For each attack: the limit of the memory, as a multiple of the input, and the message of the
+# refusal. The message is None if the input is decoded because it may be valid.
 _QUICK = {
     "offsets outside the stream": (10, "operator state version"),
     "offsets all at one place": (6, "after one that ends at byte"),
@@ -100,6 +100,7 @@ _SLOW = {
 
 
 def test_every_hostile_checkpoint_has_resource_limits() -> None:
+    """The tables above contain every attack of tests/support/hostile.py."""
     assert _QUICK.keys() | _SLOW.keys() == hostile.METADATA_ATTACKS.keys() | (
         hostile.FILE_ATTACKS.keys()
     )
@@ -108,7 +109,7 @@ def test_every_hostile_checkpoint_has_resource_limits() -> None:
 @pytest.mark.parametrize(
     "name", [*_QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in _SLOW)]
 )
-def test_reading_hostile_checkpoint_needs_small_multiple_of_its_size(
+def test_hostile_checkpoint_is_read_or_refused_within_its_resource_limits(
     name: str, tmp_path: Path
 ) -> None:
     multiple, refusal = {**_QUICK, **_SLOW}[name]
@@ -196,7 +197,7 @@ def test_operator_state_without_stream_is_refused(kind: int) -> None:
     assert refused.value.kind is ErrorKind.CORRUPT
 
 
-@pytest.mark.parametrize("tag", [0x74, 0x7D, 0])  # of a string, of a proxy's class, of nothing
+@pytest.mark.parametrize("tag", [0x74, 0x7D, 0])  # a string, a proxy class, an unknown tag
 def test_unexpected_java_class_descriptor_is_refused(tag: int) -> None:
     data = b"\xac\xed\0\x05\x73" + bytes([tag]) + bytes(20)
     with pytest.raises(DecodeError, match=f"unexpected class descriptor 0x{tag:02x}") as refused:
@@ -229,7 +230,7 @@ def test_metadata_file_is_limited_in_size(tmp_path: Path, monkeypatch: pytest.Mo
         (Cursor.size, 8),
     ],
 )
-def test_truncated_number_error_states_missing_bytes(
+def test_error_for_truncated_number_reports_expected_and_remaining_bytes(
     read: Callable[[Cursor, str], int], wanted: int
 ) -> None:
     cursor = Cursor(b"\0" * (2 + wanted), "file", 3)
@@ -289,7 +290,7 @@ def _nested_key_groups(deep: int) -> bytes:
 
 
 def _nested_objects(deep: int) -> bytes:
-    """SerialDOS: sets of sets, over which Java takes twice as long for each level."""
+    """Return nested sets (SerialDOS), for which Java needs twice as long per level."""
     sets = (b"\x73" + java_class("java.util.HashSet", 3)) * deep + b"\x78" * deep
     return metadata([], 4, java_object(sets))
 
@@ -300,7 +301,7 @@ def _nested_classes(deep: int) -> bytes:
 
 
 def _nested_fields(deep: int) -> bytes:
-    """Where the class name of a field should be, an object, whose class has such a field."""
+    """Return an object in place of a field's class name. Its class also has such a field."""
     described = b"\x73\x72" + utf("A") + pack(">qBH", 1, 2, 1) + b"L" + utf("a")
     return metadata([], 4, b"\xac\xed\0\x05" + described * deep)
 
@@ -310,7 +311,7 @@ def _nested_fields(deep: int) -> bytes:
     [
         (_nested_changelogs, 8, "handles nested more than 8 deep"),
         (_nested_key_groups, 8, "handles nested more than 8 deep"),
-        # Beside the sets: the object that holds them, their class, and that it has no parent.
+        # The enclosing object, the class of the sets, and its missing parent also count.
         (_nested_objects, 62, "(objects|classes) nested more than 64 deep"),
         (_nested_classes, 17, "(classes nested more than 64 deep|more than 16 ancestors)"),
     ],
@@ -326,27 +327,27 @@ def test_excessive_nesting_in_metadata_is_refused(
         assert refused.value.kind is ErrorKind.CORRUPT
 
 
-def test_objects_nested_in_field_names_are_refused() -> None:
+def test_objects_nested_in_place_of_field_class_names_are_refused() -> None:
     with pytest.raises(DecodeError, match="nested more than 64 deep"):
         parse_metadata(_nested_fields(_DEEP), "_metadata")
 
 
-# -- text ----------------------------------------------------------------------------------------
+# -- text encoding -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "encoded",
     [
-        b"\xc1\x81",  # A in two bytes
-        b"\xc0\xaf",  # a slash in two
-        b"\xe0\x80\xaf",  # and in three
-        b"\xe0\x80\x80",  # NUL in three
+        b"\xc1\x81",  # overlong A in two bytes
+        b"\xc0\xaf",  # overlong slash in two bytes
+        b"\xe0\x80\xaf",  # overlong slash in three bytes
+        b"\xe0\x80\x80",  # overlong NUL in three bytes
         b"\xf0\x9f\x98\x80",  # plain UTF-8 beyond U+FFFF
-        b"\xc3",  # cut short
+        b"\xc3",  # cut off
         b"\xed\xa0",
-        b"\x80",  # a continuation of nothing
+        b"\x80",  # continuation byte without a start byte
         b"\xff",
-        b"\xe1\xc0\x80\x80",  # NUL's two bytes inside another character
+        b"\xe1\xc0\x80\x80",  # the two bytes of NUL inside another character
     ],
 )
 def test_malformed_modified_utf8_is_refused(encoded: bytes) -> None:
@@ -374,7 +375,7 @@ def test_long_names_in_error_messages_are_shortened() -> None:
     assert len(str(refused.value)) < 5000
 
 
-# -- twice ---------------------------------------------------------------------------------------
+# -- duplicates ----------------------------------------------------------------------------------
 
 
 def _write(directory: Path, data: bytes) -> Path:
@@ -387,7 +388,7 @@ def test_duplicate_subtask_index_is_refused(tmp_path: Path) -> None:
         read_checkpoint(_write(tmp_path, metadata([operator([subtask(0), subtask(0)])])))
 
 
-def test_duplicate_splits_of_partition_block_move(tmp_path: Path) -> None:
+def test_partition_with_several_splits_blocks_move(tmp_path: Path) -> None:
     data = source(split(0, offset) for offset in range(1000))
     extraction = extract(read_checkpoint(_write(tmp_path, data)))
     (position,) = extraction.sources[0].positions
@@ -406,13 +407,13 @@ def test_overlapping_state_elements_are_refused(tmp_path: Path) -> None:
         read_checkpoint(_write(tmp_path, metadata([operator(readers)])))
 
 
-# -- what Java would build, and this does not ----------------------------------------------------
+# -- objects that only Java constructs -----------------------------------------------------------
 
 _STRING = b"\x74" + utf("Ljava/lang/String;")
 
 
 def _url_lookup() -> bytes:
-    """URLDNS, a well-known gadget: Java resolves the host as soon as it reads this map."""
+    """Return URLDNS, a well-known gadget. Java resolves the host when it reads this map."""
     names = ("authority", "file", "host", "protocol", "ref")
     url_fields = [b"I" + utf("hashCode"), b"I" + utf("port")] + [
         b"L" + utf(name) + _STRING for name in names
@@ -425,7 +426,7 @@ def _url_lookup() -> bytes:
     return b"\xac\xed\0\x05" + head + entries
 
 
-# A hook stays for as long as Python runs: it listens only while a test has set this.
+# Python cannot remove an audit hook, so the hook records events only while a test sets this list.
 _EVENTS: list[str] | None = None
 
 
@@ -454,7 +455,7 @@ def test_deserialization_gadget_is_parsed_without_side_effects(
     recognised = TARGETS["recognise"].parse(b"\0" + held)
     monkeypatch.undo()
 
-    # Python tells of every import, file, process, socket and compilation.
+    # Python reports every import, file, process, socket, and compilation to the hook.
     assert watched == []
     assert isinstance(walked, JavaObject)
     assert walked.class_name == "java.util.HashMap"
@@ -462,14 +463,17 @@ def test_deserialization_gadget_is_parsed_without_side_effects(
     assert isinstance(recognised, DynamicKafkaSource)
 
 
-# -- and nothing healthy is turned away ----------------------------------------------------------
+# -- valid input is accepted ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kafka", [False, True])
-def test_oversized_reader_state_blocks_move_only_if_partly_kafka(
+def test_oversized_reader_state_blocks_move_if_other_subtask_reads_kafka(
     tmp_path: Path, kafka: bool
 ) -> None:
-    """Other sources of the checkpoint remain readable."""
+    """Otherwise, the operator may be a different kind of source, and the finding is a warning.
+
+    In both cases, a second source in the checkpoint remains readable.
+    """
     stream, places = state_stream([split(0)])
     large = subtask(int(kafka), managed=reader_state([5], in_file("large", MAX_STATE_BYTES + 1)))
     small = subtask(0, managed=reader_state(places, inline(stream)))
@@ -493,7 +497,7 @@ def test_every_format_is_read_exactly_to_its_last_byte(name: str) -> None:
         try:
             parse(seed)
         except DecodeError:
-            continue  # of another source, or another version
+            continue  # belongs to a different source or version
         healthy += 1
         for damaged in (seed + b"\0", seed[:-1]):
             with pytest.raises(DecodeError):

@@ -1,4 +1,4 @@
-"""Counts are checked against the remaining bytes, but smallest possible items are accepted.
+"""Check counts against the remaining bytes, and accept items of the smallest possible size.
 
 Each reader gets a list of minimal items, with few or no bytes after the list.
 """
@@ -78,11 +78,11 @@ def test_java_array_elements_of_minimal_size_are_accepted(code: str) -> None:
     assert read_object_stream(Cursor(data, "bytes")) is not None
 
 
-# -- one more than there can be --------------------------------------------------------------------
+# -- counts that are too high by one ---------------------------------------------------------------
 
 
 def _one_more(data: bytes, at: int) -> bytes:
-    """With the count at a byte of it raised by one."""
+    """Return the data with the count at the byte ``at`` increased by one."""
     (count,) = unpack_from(">i", data, at)
     return data[:at] + pack(">i", count + 1) + data[at + 4 :]
 
@@ -118,7 +118,7 @@ def test_enumerator_partition_count_over_remaining_bytes_is_refused(
 
 
 def _version_0(*subtasks: int, claimed: int | None = None) -> bytes:
-    """Of each subtask so many splits of a topic of one letter."""
+    """Return an enumerator with the given number of splits for each subtask."""
     data = pack(">ii", len(subtasks) if claimed is None else claimed, 0)
     partition = 0
     for place, number in enumerate(subtasks):
@@ -135,7 +135,7 @@ def _read_0(data: bytes) -> list[int]:
     return [entry.partition for entry in found.entries]
 
 
-def test_enumerator_version_0_counts_are_checked() -> None:
+def test_counts_in_enumerator_version_0_are_checked_against_remaining_bytes() -> None:
     assert _read_0(_version_0()) == []
     assert _read_0(_version_0(0)) == []
     assert _read_0(_version_0(2, 0, 1)) == [0, 1, 2]

@@ -22,7 +22,7 @@ _ROOT = Path(__file__).parents[3]
 _MEMORY = 3 << 30
 _SPARSE = 64 << 30
 
-# Runs each command of a list, and tells how each ended.
+# Runs each command of a list and prints its result.
 _RUNS = """
 import json, sys
 from tests.support.command import migrate
@@ -33,7 +33,7 @@ for command in json.load(sys.stdin):
 
 
 def _run(commands: list[list[str]], folder: Path) -> list[tuple[int, str, str]]:
-    """How each ended, in a process of bounded memory, and of bounded patience."""
+    """Return the results of commands in a process with limits for memory and time."""
     limited = (resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     done = subprocess.Popen(
         [sys.executable, "-c", _RUNS],
@@ -53,7 +53,7 @@ def _run(commands: list[list[str]], folder: Path) -> list[tuple[int, str, str]]:
 
 
 def _commands(odd: str) -> list[list[str]]:
-    """A command for each way to name a file, and for what is opened in a directory."""
+    """Return a command for each way to pass a file, and for each file in a directory."""
     tls = ["to-spark", "chk-7", "-b", "127.0.0.1:1", "-X", "security.protocol=SSL", "-X"]
     return [
         ["to-spark", "--plan", odd],
@@ -84,7 +84,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _put(odd: str) -> None:
-    """The file in the place of one that is opened by its name in a directory."""
+    """Replace each file that is opened by its name in a directory with a link."""
     files = {"sources/0/0": SEED, "offsets/0": batch('{"t":{"0":9}}'), "commits/0": COMMIT}
     for name in ("offsets/0", "commits/0", "sources/0/0"):
         directory = spark_directory(Path("in", name.split("/")[0]), files)
@@ -102,7 +102,7 @@ def test_file_is_read_up_to_size_limit(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="larger than 4 bytes") as caught:
         read_file(file, 4)
     assert caught.value.filename == str(file)
-    # Of no size, by its directory, and of some content.
+    # stat reports the size 0 for this file, although it has content.
     assert read_file("/proc/self/stat").startswith(str(os.getpid()).encode())
     with pytest.raises(OSError, match="larger than 8 bytes"):
         read_file("/proc/self/stat", 8)
@@ -112,7 +112,9 @@ def test_file_is_read_up_to_size_limit(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pipe", "device", "sparse"])
-def test_pipe_device_or_sparse_file_is_refused_without_waiting(here: Path, kind: str) -> None:
+def test_special_files_and_huge_sparse_files_are_refused_without_waiting(
+    here: Path, kind: str
+) -> None:
     odd = here / "odd"
     match kind:
         case "pipe":

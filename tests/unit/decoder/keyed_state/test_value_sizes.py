@@ -1,7 +1,8 @@
 """Fixed value lengths of Flink's serializers, type by type.
 
 ``getLength`` of a serializer decides whether a key is followed by its length
-(CompositeKeySerializationUtils @ Flink 2.2.0). The number of zero-byte values is unbounded.
+(CompositeKeySerializationUtils @ Flink 2.2.0). A few bytes can represent any number of zero-byte
+values, so such values are detected.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _of(*parts: Type) -> Struct:
         (List(_LONG), False),
     ],
 )
-def test_has_fixed_length_matches_flink_serializers(type_: Type, fixed: bool) -> None:
+def test_fixed_length_of_each_type_matches_flink_serializer(type_: Type, fixed: bool) -> None:
     assert has_fixed_length(type_) is fixed
 
 
@@ -96,5 +97,7 @@ def _avro(schema: object) -> Avro:
         (_avro(AvroArray(_AVRO_NULL)), False),
     ],
 )
-def test_can_be_empty_is_true_only_for_zero_byte_values(type_: Type, nothing: bool) -> None:
+def test_value_can_be_empty_only_if_serializer_writes_zero_bytes(
+    type_: Type, nothing: bool
+) -> None:
     assert can_be_empty(type_) is nothing

@@ -55,7 +55,7 @@ def _fields(data: bytes) -> dict[str, JavaValue]:
     [
         (b"\x70", None),
         (_text("é"), "é"),
-        (b"\x7c" + pack(">q", 3) + b"abc", ""),  # a long string: stepped over
+        (b"\x7c" + pack(">q", 3) + b"abc", ""),  # a long string is skipped
         (b"\x7e" + java_class("E", 0x12) + _text("ONE"), JavaEnum("E", "ONE")),
         (_object(b""), JavaObject("A", {}, [])),
     ],
@@ -73,7 +73,7 @@ def test_java_stream_values_are_read(value: bytes, expected: JavaValue) -> None:
         ("J", pack(">q", 1 << 40), 1 << 40),
         ("S", pack(">h", -300), -300),
         ("Z", b"\1", 1),
-        ("C", b"ab", None),  # these three are stepped over
+        ("C", b"ab", None),  # these three are skipped
         ("D", bytes(8), None),
         ("F", bytes(4), None),
     ],
@@ -88,7 +88,7 @@ def test_java_stream_primitive_fields_are_read(code: str, data: bytes, value: in
     [
         ("[Lany;", pack(">i", 2) + _text("x") + b"\x70", ["x", None]),
         ("[[I", pack(">i", 1) + b"\x70", [None]),
-        ("[I", pack(">i", 3) + bytes(12), []),  # of primitives: stepped over
+        ("[I", pack(">i", 3) + bytes(12), []),  # primitives are skipped
         ("[J", pack(">i", 2) + bytes(16), []),
         ("[B", pack(">i", 0), []),
     ],
@@ -103,12 +103,12 @@ def test_java_byte_array_is_kept_and_can_be_referenced() -> None:
     assert fields["a"] == JavaArray([], b"abc")
 
 
-def test_java_class_object_is_a_value() -> None:
+def test_java_class_object_is_read() -> None:
     assert _read(b"\x76" + java_class("A")) == JavaClass("A")
 
 
 @pytest.mark.parametrize("code", ["L", "["])
-def test_java_object_and_array_fields_are_values(code: str) -> None:
+def test_null_in_java_object_or_array_field_is_read(code: str) -> None:
     assert _fields(_object(b"\x70", _field(code, "a"))) == {"a": None}
 
 
@@ -124,15 +124,16 @@ def test_java_superclass_fields_precede_subclass_fields() -> None:
     ("written", "objects"),
     [
         (b"", []),
-        (b"\x77\x03abc", []),  # a block: its length in a byte
+        (b"\x77\x03abc", []),  # a block with its length in one byte
         (b"\x77\xff" + bytes(255), []),
-        (b"\x7a" + pack(">i", 300) + bytes(300), []),  # and in four
+        (b"\x7a" + pack(">i", 300) + bytes(300), []),  # a block with its length in four bytes
         (b"\x77\x01x" + _text("text") + b"\x7a" + pack(">i", 0) + b"\x70", ["text", None]),
     ],
 )
-def test_java_custom_class_data_is_read_or_skipped(
+def test_java_objects_written_by_custom_method_are_read_and_bytes_are_skipped(
     written: bytes, objects: list[JavaValue]
 ) -> None:
+    """A class can write additional objects and bytes in ``writeObject`` or ``writeExternal``."""
     data = _text("held") + written + b"\x78"
     found = _read(_object(data, _field("L", "a"), flags=_WITH_ANNOTATION))
     assert found == JavaObject("A", {"a": "held"}, objects)
@@ -140,8 +141,11 @@ def test_java_custom_class_data_is_read_or_skipped(
     assert external == JavaObject("A", {}, objects)
 
 
-def test_java_reference_numbers_count_every_referable_item() -> None:
-    """Classes, objects, (long) strings, and enums count in the order of their first bytes."""
+def test_java_references_count_classes_objects_strings_and_enums() -> None:
+    """Items are numbered in the order of their first bytes.
+
+    A reference to each number finds its item.
+    """
     values = [
         (_text("one"), "one"),
         (b"\x7c" + pack(">q", 2) + b"xy", ""),
@@ -150,7 +154,8 @@ def test_java_reference_numbers_count_every_referable_item() -> None:
     ]
     names = [f"f{n}" for n in range(len(values))]
     fields = [_field("L", name) for name in names]
-    # The class, its fields' types, the object; then the values: an enum has a class and a name.
+    # The class, the field types, and the object come first. The values follow them. An enum has a
+    # class and a name.
     first = 1 + len(fields) + 1
     handles = [first, first + 1, first + 3, first + 6]
     for handle, (_, expected) in zip(handles, values, strict=True):
@@ -161,7 +166,7 @@ def test_java_reference_numbers_count_every_referable_item() -> None:
 
 
 def test_java_class_can_be_referenced() -> None:
-    inner = b"\x73\x71" + pack(">i", 0x7E0000)  # of the class that holds it
+    inner = b"\x73\x71" + pack(">i", 0x7E0000)  # of the enclosing class
     assert _fields(_object(_text("x"), _field("L", "a"))) == {"a": "x"}
     nested = _fields(_object(inner + b"\x70", _field("L", "a")))
     assert nested == {"a": JavaObject("A", {"a": None}, [])}
@@ -202,8 +207,8 @@ def test_unsupported_or_corrupt_java_stream_is_refused(data: bytes, told: str, k
 @pytest.mark.parametrize(("ancestors", "fits"), [(16, True), (17, False)])
 def test_java_class_may_have_at_most_16_ancestors(ancestors: int, fits: bool) -> None:
     """References make each class the parent of the next object's class."""
-    # Each object adds a class and itself to what may be referred to; the first class has an
-    # annotation, which each of them ends.
+    # Each object adds two reference numbers: its class and itself. The first class has an
+    # annotation, so the data of each object ends with an end mark.
     held = b"".join(
         b"\x73" + java_class(f"C{n}", 2, (), b"\x71" + pack(">i", 0x7E0000 + 2 * (n - 1))) + b"\x78"
         for n in range(1, ancestors + 1)
@@ -218,6 +223,6 @@ def test_java_class_may_have_at_most_16_ancestors(ancestors: int, fits: bool) ->
         read_object_stream(Cursor(stream, "stream"))
 
 
-def test_java_object_stream_built_for_other_tests_is_read() -> None:
+def test_java_object_helper_of_tests_builds_readable_stream() -> None:
     found = read_object_stream(Cursor(java_object(_text("x")), "stream"))
     assert found == JavaObject("A", {}, ["x"])

@@ -87,6 +87,10 @@ def test_changelog_base_handles_are_read() -> None:
 
 
 def test_rescaled_changelog_base_is_limited_to_key_groups_of_subtask() -> None:
+    """After rescaling, the base can contain more key groups than the subtask's changelog.
+
+    The result contains only the key groups that both contain.
+    """
     handle = replace(_CHANGELOG, materialized=(_FILES,), non_materialized=())
     for first, count, own in ((6, 5, (6, 1)), (0, 6, (5, 1)), (0, 9, (5, 2)), (9, 2, (9, 0))):
         found = _read(replace(handle, first_key_group=first, key_groups=count))[0]
@@ -96,13 +100,13 @@ def test_rescaled_changelog_base_is_limited_to_key_groups_of_subtask() -> None:
         assert (base.first, base.key_groups) == own
 
 
-def test_changelog_as_base_of_changelog_is_refused() -> None:
+def test_changelog_based_on_changelog_is_refused() -> None:
     handle = replace(_CHANGELOG, materialized=(replace(_CHANGELOG, materialized=()),))
     with pytest.raises(DecodeError, match="unknown kind of keyed state handle: 14"):
         _read(handle)
 
 
-def test_missing_keyed_handle_is_none() -> None:
+def test_missing_keyed_handle_is_read_as_none() -> None:
     assert read_keyed_handle(Cursor(b"\0", "_metadata"), "keyed") is None
 
 
@@ -144,7 +148,7 @@ def test_keyed_handle_without_stream_or_of_unknown_kind_is_refused() -> None:
     assert (refused.value.kind, refused.value.byte_offset) == (ErrorKind.UNSUPPORTED, 0)
 
 
-def test_last_possible_key_groups_are_accepted() -> None:
+def test_keyed_handle_with_highest_key_groups_or_without_offsets_is_accepted() -> None:
     assert _read(replace(_GROUPS, first_key_group=32_765))[1] == 0
     assert _read(replace(_FILES, first_key_group=32_766))[1] == 0
     assert _read(replace(_GROUPS, offsets=(-1, -1, 0)))[1] == 0

@@ -37,7 +37,7 @@ def test_golden_checkpoint_contains_original_directory() -> None:
         ("/flink/j/chk-7", "file:/flink/j/chk-7", False),
         ("/flink/j/chk-7", "file:///flink/j/chk-7/", False),
         ("/mnt/flink/j/chk-7", "file:/flink/j/chk-7", True),
-        ("/flink/j/chk-7", "hdfs://namenode:8020/flink/j/chk-7", False),  # a mount, perhaps
+        ("/flink/j/chk-7", "hdfs://namenode:8020/flink/j/chk-7", False),  # possibly a mount
         ("s3://bucket/j/chk-7", "s3a://bucket/j/chk-7", False),
         ("s3://bucket/j/chk-7", "s3://other/j/chk-7", True),
         ("s3://bucket/j/chk-7", "s3://bucket/k/chk-7", True),
@@ -49,6 +49,10 @@ def test_golden_checkpoint_contains_original_directory() -> None:
 def test_original_checkpoint_directory_is_recognized_under_several_names(
     directory: str, written: str, elsewhere: bool
 ) -> None:
+    """A different scheme, host, or mount can refer to the original.
+
+    A different bucket or path cannot.
+    """
     assert is_other_directory(directory, written) is elsewhere
 
 

@@ -47,7 +47,7 @@ def test_unsupported_metadata_version_is_refused_with_its_number(version: int) -
 
 def test_metadata_version_2_is_read_and_unused_fields_are_skipped() -> None:
     assert parse_metadata(_V2, "_metadata").operators[0].state_names == ("list",)
-    # "Before Flink 1.3" the length of a chain: any number.
+    # The field contained the chain length before Flink 1.3. Any number is accepted.
     other = bytearray(_V2)
     other[_CHAIN_LENGTH : _CHAIN_LENGTH + 4] = (77).to_bytes(4, "big")
     assert parse_metadata(bytes(other), "_metadata").checkpoint_id == 9
@@ -90,10 +90,10 @@ def test_duplicate_operator_id_is_refused() -> None:
 
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 13])
 @pytest.mark.parametrize("version", sorted(LAYOUTS))
-def test_every_strict_prefix_is_reported_as_truncated(version: int, step: int) -> None:
-    """A prefix that ends inside the trailing properties is also reported as truncated.
+def test_metadata_cut_off_at_any_byte_is_reported_as_truncated(version: int, step: int) -> None:
+    """A file that ends inside the trailing properties is also reported as truncated.
 
-    The error is neither "corrupt" nor an unknown type.
+    The error is never "corrupt" or "unsupported".
     """
     path = next(entry["path"] for entry in ENTRIES if entry["metadata_version"] == version)
     data = (SYNTHETIC / path).read_bytes()
@@ -117,12 +117,17 @@ def _version_0(tmp_path: Path, state: SourceState) -> dict[int, tuple[PositionSt
     return {p.partition: (p.state, p.next_offset) for p in source.positions}
 
 
-def test_enumerator_version_0_contains_assignments_and_no_progress(tmp_path: Path) -> None:
+def test_splits_assigned_by_enumerator_version_0_get_offsets_from_readers(tmp_path: Path) -> None:
+    """The enumerator contains start offsets, but not the progress.
+
+    A split that no reader contains has finished if it has a stopping offset. Otherwise, its
+    position is unresolved.
+    """
     held = splits("orders", [40, 50])
     assigned = [
         EnumeratorSplit(KafkaSplit("orders", 0, -2), subtask=0),
         EnumeratorSplit(KafkaSplit("orders", 1, -2), subtask=1),
-        EnumeratorSplit(KafkaSplit("orders", 2, 5, 90), subtask=1),  # read to its end
+        EnumeratorSplit(KafkaSplit("orders", 2, 5, 90), subtask=1),  # finished
         EnumeratorSplit(KafkaSplit("orders", 3, 5), subtask=4),
     ]
     assert _version_0(tmp_path, SourceState({0: held[:1], 1: held[1:]}, entries=assigned)) == {
@@ -133,8 +138,8 @@ def test_enumerator_version_0_contains_assignments_and_no_progress(tmp_path: Pat
     }
 
 
-def test_enumerator_version_0_can_list_split_for_two_subtasks(tmp_path: Path) -> None:
-    """The split was reassigned. Flink 1.12.0 to 1.12.2 never removes an assignment."""
+def test_enumerator_version_0_may_assign_same_split_to_two_subtasks(tmp_path: Path) -> None:
+    """Flink 1.12.0 to 1.12.2 keeps the old assignment of a split when it reassigns the split."""
     assigned = [
         EnumeratorSplit(KafkaSplit("orders", 0, -2, 90), subtask=0),
         EnumeratorSplit(KafkaSplit("orders", 0, 7, 90), subtask=1),

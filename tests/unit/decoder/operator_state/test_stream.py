@@ -144,7 +144,7 @@ def _snappy(*chunks: bytes) -> bytes:
 
 
 def _plain_chunk(data: bytes) -> bytes:
-    """4.3: uncompressed, with the same checksum before it."""
+    """Return an uncompressed chunk (section 4.3) with the checksum of its compressed form."""
     body = bytes(cramjam.snappy.compress(data))[10:]
     checksum = body[4:8]
     return b"\1" + (len(data) + 4).to_bytes(3, "little") + checksum + data
@@ -182,7 +182,11 @@ def test_damaged_stream_is_reported_with_its_name() -> None:
     assert refused.value.kind is ErrorKind.TRUNCATED
 
 
-def test_reader_state_with_union_distribution_is_rejected_as_kafka_source(tmp_path: Path) -> None:
+def test_reader_state_with_union_distribution_is_not_read_as_kafka_source(tmp_path: Path) -> None:
+    """A Kafka source never uses this distribution mode.
+
+    The operator is reported as an unknown source.
+    """
     element = encode_reader_element(encode_split("t", 0, 1))
     operator = operator_with_states({READER_STATE: [element]}, DistributionMode.UNION)
     checkpoint = read_checkpoint(write_checkpoint(tmp_path / "c", operator))
@@ -197,7 +201,8 @@ def test_invalid_stopping_offset_is_refused(stop: int) -> None:
         read_reader_element(encode_reader_element(encode_split("t", 0, 1, stop)), "s")
 
 
-def test_coordinator_state_of_version_1_must_end_with_enumerator() -> None:
+def test_bytes_after_enumerator_are_refused_in_coordinator_state_version_1() -> None:
+    """In version 0, the state of a tracker follows the enumerator."""
     enumerator = encode_enumerator(2, [EnumeratorSplit(KafkaSplit("t", 0, 1))])
     state = encode_coordinator(1, 2, enumerator)
     assert read_coordinator_state(state, "c").entries
@@ -207,7 +212,7 @@ def test_coordinator_state_of_version_1_must_end_with_enumerator() -> None:
     assert read_coordinator_state(tracked, "c").entries
 
 
-# -- where a file is -----------------------------------------------------------------------------
+# -- locations of state files --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -239,7 +244,7 @@ def test_state_file_at_new_location_is_preferred_to_old_location() -> None:
     assert StateFiles("/new/chk-1", files).read(FileState(uri, 5), "it") == b"today"
 
 
-def test_file_shorter_than_its_handle_is_refused() -> None:
+def test_file_shorter_than_size_in_its_handle_is_refused() -> None:
     files = MemoryFiles({"/c/file": b"four"})
     assert StateFiles("/c", files).read(RelativeFileState("file", None), "it") == b"four"
     with pytest.raises(DecodeError, match="ends early"):
