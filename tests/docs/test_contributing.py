@@ -14,7 +14,7 @@ PAGE = ROOT / "CONTRIBUTING.md"
 
 
 def _mapped() -> dict[str, set[str]]:
-    """Each folder of the root in the map, and what it says lies in it."""
+    """Return the paths that the map lists under each top-level folder."""
     folders: dict[str, set[str]] = {}
     inside: set[str] = set()
     for line in MAP:
@@ -26,7 +26,7 @@ def _mapped() -> dict[str, set[str]]:
     return folders
 
 
-def test_every_path_in_contributing_map_exists() -> None:
+def test_every_path_in_map_of_contributing_md_exists() -> None:
     for folder, inside in _mapped().items():
         for name in ("", *inside):
             path = ROOT / folder / name
@@ -34,7 +34,8 @@ def test_every_path_in_contributing_map_exists() -> None:
 
 
 @pytest.mark.parametrize("package", ["decoder", "migrate"])
-def test_contributing_map_lists_every_package(package: str) -> None:
+def test_map_of_contributing_md_lists_every_part_of_package(package: str) -> None:
+    """The map lists every subpackage and every module directly in the package."""
     rooms = {
         f"{path.name}/" if path.is_dir() else path.name
         for path in (ROOT / package).iterdir()
@@ -43,7 +44,7 @@ def test_contributing_map_lists_every_package(package: str) -> None:
     assert _mapped()[package] == rooms - {"__init__.py"}
 
 
-def test_make_targets_modules_and_paths_in_contributing_exist() -> None:
+def test_contributing_md_refers_only_to_existing_make_targets_modules_and_paths() -> None:
     text = PAGE.read_text()
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= targets
@@ -53,7 +54,7 @@ def test_make_targets_modules_and_paths_in_contributing_exist() -> None:
         assert (ROOT / path).exists(), path
 
 
-def test_every_module_in_contributing_tables_exists() -> None:
+def test_every_module_in_tables_of_contributing_md_exists() -> None:
     """A name without a folder belongs to the folder of the preceding path."""
     rows = [line for line in PAGE.read_text().splitlines() if re.match(r"\| .* \| .*`", line)]
     found = 0

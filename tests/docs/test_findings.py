@@ -1,4 +1,4 @@
-"""Check that the explanations cover the code of each finding and warning, with existing links."""
+"""Check that every code of a finding or warning is explained, and that the linked pages exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.docs.blocks import ROOT
 from tests.support.messages import SHARED, named_templates
 
 
-def test_every_warning_and_finding_code_is_explained_in_sorted_order() -> None:
+def test_explanations_are_sorted_and_cover_every_warning_and_finding_code() -> None:
     used = {template.code for _, template in named_templates() if template.kind in SHARED}
     assert list(read_explanations()) == sorted({*used, *(code.value for code in Code)})
 

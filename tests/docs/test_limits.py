@@ -28,4 +28,4 @@ def test_limit_on_docs_page_matches_constant_in_code(
 
 def test_every_row_of_limits_table_is_checked() -> None:
     section = _PAGE.read_text().partition("## Limits")[2].partition("\nNotes:")[0]
-    assert len(list(_limits())) == section.count("\n| ") - 1  # the head
+    assert len(list(_limits())) == section.count("\n| ") - 1  # without the header row

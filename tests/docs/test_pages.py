@@ -17,7 +17,7 @@ from tests.support.command import migrate
 
 PAGES = pages()
 ALONE = [page for page in PAGES if not scene(page).needs_a_system]
-# Nothing in them could be run; properties are read.
+# Blocks in these languages cannot be run. A different test reads the properties.
 READ = ("properties", "text")
 
 
@@ -52,7 +52,7 @@ def _others() -> list[Block]:
     return [block for page in PAGES for block in blocks(page) if block.language not in RUN]
 
 
-def test_code_blocks_that_no_test_runs_are_listed_with_reason() -> None:
+def test_untested_code_blocks_are_listed_with_reason() -> None:
     unrun = {
         (_name(block.page), block.lines[0]) for block in _others() if block.language not in READ
     }

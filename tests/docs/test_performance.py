@@ -54,9 +54,10 @@ def test_performance_targets_use_median_time_and_peak_memory(results: Results) -
     assert memory_limit(a["file_bytes"]) == 1.5 * a["file_bytes"] + 60e6
 
 
-def test_performance_page_counts_commits_after_measurement(
+def test_performance_page_shows_number_of_commits_since_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The page counts only the commits that changed the measured packages."""
     monkeypatch.syspath_prepend(str(DOCS / "hooks"))
     reference = importlib.import_module("reference")
     marker = re.compile(r"<!-- generated: (newer-commits \w+) (.+) -->")
@@ -73,7 +74,7 @@ def test_performance_page_counts_commits_after_measurement(
 
 
 def _commit(repository: Path, name: str) -> str:
-    """Commit a change of a file in a directory; return the commit."""
+    """Change a file in a directory, commit the change, and return the commit."""
     (repository / name).mkdir(exist_ok=True)
     with (repository / name / "file").open("a") as file:
         file.write("changed\n")
@@ -123,12 +124,12 @@ def test_keyed_state_is_measured_against_flinks_own_reader(results: Results) -> 
         {"processor"}
     ] * 3
     assert states["large"]["file_bytes"] > 2e9
-    # Aims that hold on any machine, however busy.
+    # This target is reached on every machine, even under load.
     for shape in states["shapes"][:2]:
         assert shape["times_as_fast"]["processor"]["median"] >= 50
 
 
-def test_prime_is_measured_with_one_million_keys(results: Results) -> None:
+def test_prime_command_is_measured_with_one_million_keys(results: Results) -> None:
     primed, initial = results["priming"]["primed"], results["priming"]["initial"]
     assert (primed["keys"], primed["records"]) == (1_000_000, 10_000_000)
     assert primed["keys"] / primed["seconds"] > initial["keys"] / initial["seconds"]

@@ -21,12 +21,12 @@ pytestmark = pytest.mark.slow
 
 _BUILD_SECONDS = 300
 _SEARCH_SECONDS = 60
-# Characters of a line of code at a width of 1280 pixels, as a screenshot shows.
+# The number of characters of code that fit in a line if the page is 1280 pixels wide.
 _ROOM = 101
 
 
 def _build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site of a project strictly, with no way to the network."""
+    """Build the site of a project with ``--strict`` and without network access."""
     nowhere = "http://127.0.0.1:1"
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
@@ -91,13 +91,13 @@ def test_help_text_fits_page_width(site: Path) -> None:
     boxes = re.findall(r"<pre.*?</pre>", commands, re.S)
     lines = unescape(re.sub(r"<[^>]+>", "", "\n".join(boxes))).splitlines()
     assert any("Usage: migrate" in line for line in lines)
-    # Examples are broken where they are longer.
+    # Examples may be longer, because the page wraps them.
     assert max(len(line) for line in lines if not line.startswith("  $ ")) <= _ROOM
 
 
 @pytest.mark.parametrize("words", ["rollback", "undo", "back"])
 def test_search_works_from_local_files(site: Path, words: str) -> None:
-    """A page opened from disk cannot start a web worker.
+    """The search must work without a web worker, which a page opened from disk cannot start.
 
     The page about rollback must be the first result.
     """
@@ -111,7 +111,7 @@ def test_search_works_from_local_files(site: Path, words: str) -> None:
 
 
 def _search(browser: Chrome, words: str) -> list[str]:
-    """Search, as one types; return the addresses of the results that are shown so far."""
+    """Type words into the search field, and return the addresses of the current results."""
     field = "document.querySelector('.md-search__input')"
     browser.execute_script(f"{field}.focus(); {field}.value = arguments[0]", words)
     browser.execute_script(f"{field}.dispatchEvent(new Event('keyup'))")

@@ -24,7 +24,7 @@ def test_every_section_of_traps_pages_is_listed_in_traps_md(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", TESTS_OF_PAGE)
-def test_every_section_in_traps_md_exists_on_page_and_lists_test(page: str) -> None:
+def test_every_section_in_traps_md_exists_on_its_page_and_cites_test(page: str) -> None:
     _, *sections = re.split(r"^- ", TESTS_OF_PAGE[page], flags=re.M)
     for section in sections:
         assert section.splitlines()[0] in _sections(page)

@@ -1,15 +1,15 @@
-"""One target under atheris: ``python -m tests.fuzz.child TARGET`` and libFuzzer's own arguments."""
+"""Fuzz one target with atheris: ``python -m tests.fuzz.child TARGET [LIBFUZZER_ARGUMENT...]``."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import suppress
 
-# Untyped, and not there with every Python.
+# The package has no types and is not available for every Python version.
 import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
-# Imported before the instrumented ones, so that only what decodes counts as covered; not used here,
-# hence the noqa.
+# Imported before the instrumented modules, so that only the coverage of the decoder is measured.
+# The module is not used here, hence the noqa.
 import cramjam  # noqa: F401
 
 with atheris.instrument_imports(include=["decoder"]):
@@ -20,8 +20,8 @@ with atheris.instrument_imports(include=["decoder"]):
 def main() -> None:
     target = TARGETS[sys.argv.pop(1)]
     if target.name == "keyed-kernel":
-        # Compiled and imported here, because on a busy machine both take longer than one input may.
-        # pyarrow imports pandas for its first array.
+        # Compile the kernel and import pandas here, because each can take longer than the time
+        # limit of an input. pyarrow imports pandas for its first array.
         import pandas as pd  # noqa: F401
 
         import migrate.extensions.keyed_state.kernel.kernel  # noqa: F401

@@ -1,4 +1,4 @@
-"""Fuzz every target briefly, and retry every input that was ever a finding."""
+"""Fuzz every target briefly, and retry every input that once crashed the decoder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_fuzzed_decoder_raises_only_decode_error(name: str, tmp_path: Path) -> N
     result = run(TARGETS[name], corpus, RUNS, SEED, tmp_path)
     assert result.findings == (), result.log[-4000:]
     assert result.executions >= RUNS
-    # The seeds were read, and mutating them led on.
+    # libFuzzer has read the seeds, and their mutations have reached new code.
     assert result.seeded is not None
     assert result.end is not None
     assert result.end.features > result.seeded.features

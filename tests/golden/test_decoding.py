@@ -39,7 +39,7 @@ from tests.golden.checks import (
 from tests.golden.operators import as_flink_tells
 from tests.support.golden import ENTRIES, GOLDEN, ONE_OF_EACH
 
-# What the oracle tells of operators of one kind only.
+# Fields that StateDump writes only for operators of one kind.
 _KINDS_OWN = (
     "reader_splits",
     "enumerator",
@@ -89,7 +89,7 @@ def checkpoint(entry: dict[str, Any]) -> Checkpoint:
 
 
 def _with_state(entry: dict[str, Any]) -> set[str]:
-    """The job's Kafka sources, but those that had fully finished: they leave no state behind."""
+    """Return the job's Kafka sources, except finished sources, which leave no state."""
     finished = {o["operator_id"] for o in entry["expected"]["operators"] if o["finished"]}
     return set(entry["kafka_sources"]) - finished
 
@@ -115,7 +115,7 @@ def test_checkpoint_type_matches_flinks_deserialized_type(
     entry: dict[str, Any], checkpoint: Checkpoint
 ) -> None:
     expected = entry["expected"]["checkpoint_type"]
-    if expected is None:  # metadata version 3 holds no type
+    if expected is None:  # metadata version 3 does not contain the type
         assert checkpoint.type.kind.value == "unknown"
         assert checkpoint.type.stop.value == "unknown"
         return
@@ -127,14 +127,14 @@ def test_checkpoint_type_matches_flinks_deserialized_type(
 def test_kafka_sources_are_recognized_by_kind(
     entry: dict[str, Any], checkpoint: Checkpoint
 ) -> None:
-    def recognised(kind: type) -> set[str]:
+    def recognized(kind: type) -> set[str]:
         return {name for name, source in checkpoint.sources.items() if isinstance(source, kind)}
 
-    assert recognised(KafkaSource) == _with_state(entry)
-    assert recognised(DynamicKafkaSource) == set(entry.get("dynamic_sources", ()))
-    assert recognised(HybridSource) == set(entry.get("hybrid_sources", ()))
-    assert recognised(LegacyConsumer) == set(entry.get("legacy_sources", ()))
-    assert recognised(BeamKafkaIO) == set(entry.get("beam_sources", ()))
+    assert recognized(KafkaSource) == _with_state(entry)
+    assert recognized(DynamicKafkaSource) == set(entry.get("dynamic_sources", ()))
+    assert recognized(HybridSource) == set(entry.get("hybrid_sources", ()))
+    assert recognized(LegacyConsumer) == set(entry.get("legacy_sources", ()))
+    assert recognized(BeamKafkaIO) == set(entry.get("beam_sources", ()))
     for source in checkpoint.sources.values():
         if isinstance(source, UnknownSource):
             assert not source.partly_kafka
@@ -241,7 +241,7 @@ def test_beam_checkpoint_marks_match_beams_coder(beam: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("hybrid", _of_kind("hybrid_sources"), ids=lambda e: e["name"])
-def test_hybrid_source_content_matches_inner_serializers(
+def test_state_in_hybrid_source_matches_serializers_of_inner_source(
     hybrid: dict[str, Any],
 ) -> None:
     (operator_id,) = hybrid["hybrid_sources"]
@@ -269,7 +269,7 @@ def test_decoded_transactions_match_sink_serializers(
 ) -> None:
     expected = {o["operator_id"]: o["sink"] for o in entry["expected"]["operators"] if "sink" in o}
     for operator_id, sink in checkpoint.sinks.items():
-        if operator_id not in expected:  # a FileSink, or its committer with nothing to commit
+        if operator_id not in expected:  # a FileSink, or a committer without pending commits
             assert isinstance(sink, FileSinkState) or sink == SinkState((), ())
             continue
         told = expected.pop(operator_id)
@@ -292,7 +292,9 @@ def test_writers_of_file_sinks_are_recognized(checkpoint: Checkpoint) -> None:
 
 
 @pytest.mark.parametrize("held", _of_kind("async_operators"), ids=lambda e: e["name"])
-def test_async_queues_and_open_files_match_flinks_serializers(held: dict[str, Any]) -> None:
+def test_queues_of_async_operators_and_open_files_of_sinks_match_flinks_serializers(
+    held: dict[str, Any],
+) -> None:
     checkpoint = read_checkpoint(GOLDEN / held["path"])
     findings = extract(checkpoint).findings
     waiting = 0
@@ -370,7 +372,7 @@ def test_positions_match_reader_splits(entry: dict[str, Any], checkpoint: Checkp
         listed, held = told
         found = sources[operator["operator_id"]].positions
         positions = {(p.cluster, p.topic, p.partition): p for p in found}
-        # None, a KafkaSource's cluster, is never beside another.
+        # A KafkaSource's cluster is None. It never occurs together with other clusters.
         assert list(positions) == sorted(positions)
         known = {
             (cluster, split["topic"], split["partition"])
@@ -395,7 +397,10 @@ def test_positions_match_reader_splits(entry: dict[str, Any], checkpoint: Checkp
 def _listed_and_held(
     operator: dict[str, Any], is_plain: bool
 ) -> tuple[dict[str | None, Any], list[dict[str, Any]]] | None:
-    """What a source's enumerators list, by cluster, and its readers' splits; None of others."""
+    """Return the enumerators by cluster and the reader splits of a Kafka source.
+
+    For other operators, return None.
+    """
     if is_plain:
         return {None: operator["enumerator"]}, operator["reader_splits"]
     if "dynamic" in operator:
@@ -409,7 +414,7 @@ def _listed_and_held(
     return None
 
 
-def test_source_is_found_by_uid_that_metadata_version_4_lacks() -> None:
+def test_source_is_found_by_uid_even_if_metadata_contains_only_hash_of_uid() -> None:
     """Flink computes an operator ID as the hash of the UID. GoldenJobs.java sets the UID."""
     found = 0
     for entry in ENTRIES:

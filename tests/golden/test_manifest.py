@@ -69,7 +69,7 @@ def test_support_matrix_page_matches_manifest() -> None:
 
 @pytest.fixture
 def original_place() -> Iterator[None]:
-    """Checkpoints whose state lies in files named by absolute URIs, where they were written."""
+    """Copy checkpoints that contain absolute URIs to the location where they were written."""
     made = []
     try:
         for entry in ENTRIES:
@@ -91,7 +91,7 @@ def needs_its_place(entry: dict[str, Any]) -> bool:
 
 
 def entries_of(version: str, *, in_place: bool) -> list[dict[str, Any]]:
-    """Those of a Flink version that are read only in their place, or those that are anywhere."""
+    """Return a version's checkpoints that need their original location, or the others."""
     return [
         entry
         for entry in ENTRIES

@@ -1,7 +1,7 @@
 """Rewrite every golden checkpoint with its own positions.
 
-The bytes are identical, or differ only in names. `tests/integration/test_new_positions.py` has
-Flink read changed positions.
+The bytes are identical or differ only in file names. In `tests/integration/test_new_positions.py`,
+Flink reads checkpoints with changed positions.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from migrate.extensions.savepoints.write import write_savepoint
 from migrate.model.errors import Refused
 from tests.support.golden import ENTRIES, GOLDEN
 
-# Files that are shared among checkpoints, or are segments of merged ones, are the savepoint's own
-# now, and named relative to it.
+# Scenarios in which checkpoints share files, or in which files are merged. The savepoint contains
+# copies of these files and refers to them by relative paths.
 _NAMED_ANEW = {"file-merging", "file-merging-across", "rocksdb-incremental"}
-# Of the changelog backend: in a directory of the job's, beside the checkpoint's own.
+# Scenarios of the changelog backend. Their changelog files are outside the checkpoint directory.
 _OUTSIDE = {"changelog", "changelog-materialized"}
 
 
 def _files(directory: Path) -> dict[str, bytes]:
-    """What a savepoint's handles name, by the names that they have."""
+    """Return the content of each file that the savepoint's handles refer to, by path."""
     cursor = RecordingCursor((directory / "_metadata").read_bytes(), "_metadata")
     read_all(cursor)
     streams = [span.value for span in cursor.spans]
@@ -59,7 +59,7 @@ def test_rewritten_savepoint_with_same_positions_changes_only_file_names(
         same = (new / "_metadata").read_bytes() == metadata
         assert same == (scenario not in _NAMED_ANEW)
         assert read_checkpoint(new).sources == old.sources
-        # No file is there that nothing names, and none is missing.
+        # Every file belongs to a handle, and no file is missing.
         assert {file.name for file in new.iterdir()} == {"_metadata", *_files(new)}
         return
     assert not new.exists()

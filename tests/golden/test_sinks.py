@@ -1,6 +1,6 @@
-"""Read the memory of tables that real writers wrote, and compare it with actual losses.
+"""Read the writers that real tables remember, and compare predicted with actual losses.
 
-Two writers wrote to each table. If the second writer's records are missing, `--sink` must report
+Two writers wrote to each table. If the second writer's records are missing, `--sink` must predict
 this from the first writer's table.
 """
 
@@ -34,7 +34,7 @@ KINDS = {
     "paimon-flink": WriterKind.COMMIT_USER,
 }
 BY_SPARK = sorted(name for name, entry in TABLES.items() if "second_query" in entry)
-# What writes under no name of its own choosing.
+# Sinks whose writers have no configurable name.
 REFUSED = {"files", "hudi-default", "hudi-6"}
 
 
@@ -50,7 +50,7 @@ def test_sink_tables_match_manifest() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
-def test_batch_numbers_remembered_by_sink_match_its_writer(name: str) -> None:
+def test_batch_numbers_remembered_by_sink_match_manifest(name: str) -> None:
     memory = sink_memory(str(GOLDEN / name), Files())
     assert memory.last_numbers(KINDS[name]) == TABLES[name]["memory"]
     assert {one.kind for one in memory.remembered} == {KINDS[name]}
@@ -84,7 +84,7 @@ def test_sink_is_refused_only_for_remembered_writer_name(name: str) -> None:
 
 
 def _asked(sink: Path, writer: str | None) -> tuple[tuple[str, ...], str | None]:
-    """Warnings, or why it is refused."""
+    """Return the warnings and no refusal, or no warnings and the refusal."""
     try:
         return check_sink_of_a_query(sink, writer), None
     except Refused as refused:
@@ -96,7 +96,8 @@ def test_iceberg_table_that_remembers_flink_jobs_triggers_warning() -> None:
     entry = TABLES["iceberg-flink"]
     lost = [job["job"] for job in entry["jobs"] if job["gained"] == 0]
     one, two, three = (f"{number:032x}" for number in (1, 2, 3))
-    # Not the first, not one with a new uid or a new id, and none of the older FlinkSink.
+    # The only lost records are from the job with a remembered job ID and UID. The first job, jobs
+    # with a new job ID or UID, and the job with the older FlinkSink lose no records.
     assert lost == [f"IcebergSink,{one},orders,3"]
     for job in entry["jobs"]:
         assert job["gained"] in (0, job["sent"])
@@ -112,7 +113,7 @@ def test_iceberg_table_that_remembers_flink_jobs_triggers_warning() -> None:
 def test_paimon_drops_no_records_of_new_job() -> None:
     entry: dict[str, Any] = TABLES["paimon-flink"]
     assert [job["gained"] for job in entry["jobs"]] == [job["sent"] for job in entry["jobs"]]
-    assert len(entry["memory"]) == 2  # users, of one job id
+    assert len(entry["memory"]) == 2  # two commit users of one job ID
     assert check_sink_of_a_job(GOLDEN / "paimon-flink") == ()
 
 
@@ -126,7 +127,8 @@ def test_sink_that_remembers_only_other_writers_triggers_no_warning(
     assert f"({count}); a new query is none of these writers" in caplog.text
 
 
-def test_file_sink_directory_hiding_flink_files_triggers_warning() -> None:
+def test_warning_is_shown_if_spark_would_ignore_flinks_files_in_sink_directory() -> None:
+    """Spark reads only the files that the log of its own file sink lists."""
     (warning,) = check_sink_of_a_job(GOLDEN / "files")
     assert warning.endswith(" [sink-hides-files]")
 

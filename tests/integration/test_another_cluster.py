@@ -28,7 +28,7 @@ from tests.support.plans import edit_and_seal_plan
 
 pytestmark = pytest.mark.integration
 
-# Kafka deletes records that are a week old.
+# Recent, because Kafka deletes records that are a week old.
 NOW = int(time.time() * 1000) - 3_600_000
 
 
@@ -39,7 +39,7 @@ def other() -> Iterator[Broker]:
 
 
 def _read(broker: Broker, topic: str, isolation: str = "read_uncommitted") -> list[Message]:
-    """All records of a topic, each partition in order."""
+    """Return all records of a topic, in order within each partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -75,14 +75,14 @@ def _producer(broker: Broker) -> Producer:
 
 
 class Copier:
-    """Copies records of one broker's topics to another's, as a mirror does."""
+    """Copies records between topics of two brokers, like a mirror."""
 
     def __init__(self, source: Broker, target: Broker) -> None:
         self.source, self.target = source, target
         self._producer = _producer(target)
 
     def create(self, topic: str, name: str, first: int = 5) -> None:
-        """Make a topic with as many partitions, whose logs begin above 0."""
+        """Create a topic with equally many partitions and log start offsets above 0."""
         numbers = self.source.partitions(topic)
         self.target.create_topic(name, len(numbers))
         for number in numbers:
@@ -117,7 +117,7 @@ def _new_name(prefix: str) -> str:
 def _produce(
     broker: Broker, topic: str, partition: int, values: Sequence[str], *, step_ms: int = 1
 ) -> None:
-    """Records with keys, headers and times of their own."""
+    """Produce records with individual keys, headers, and timestamps."""
     producer = _producer(broker)
     for number, value in enumerate(values):
         producer.produce(
@@ -144,7 +144,7 @@ def _copied_topic(broker: Broker, other: Broker, partitions: int, records: int) 
 
 
 def _there(broker: Broker, topic: str) -> dict[tuple[int, bytes], int]:
-    """The offset of the first record with a value, by partition and value."""
+    """Return the offset of the first record with each value, by partition and value."""
     offsets: dict[tuple[int, bytes], int] = {}
     for record in _read(broker, topic):
         offsets.setdefault(
@@ -196,7 +196,7 @@ def test_partitions_with_many_records_are_fetched_in_parallel(
     began = time.monotonic()
     result = _to_spark(chk, broker, other, "--topic-map", f"{topic}={name}")
     assert json.loads(result.stdout) == {name: {str(n): 505 for n in range(40)}}
-    assert time.monotonic() - began < 60  # 80 s with the waits
+    assert time.monotonic() - began < 60  # the waits of the past bug took 80 s
 
 
 def test_mirrormaker_offset_sync_finds_position_among_equal_timestamps(
@@ -218,7 +218,7 @@ def test_mirrormaker_offset_sync_finds_position_among_equal_timestamps(
     broker.create_topic(syncs, 1)
     producer = _producer(broker)
     key = struct.pack(f">h{len(topic)}si", len(topic), topic.encode(), 0)
-    for own in (10, 103_900, 104_100):  # only the second is near, and not above the position
+    for own in (10, 103_900, 104_100):  # only the second sync is close to the position and below it
         producer.produce(syncs, struct.pack(">qq", own, own + 5), key, 0)
     assert not producer.flush(30)
     result = _to_spark(*arguments)
@@ -255,9 +255,9 @@ def test_lagging_mirror_is_refused_until_records_are_copied(
     copier.copy(topic, topic, lambda record: (record.offset() or 0) < 20)
     chk = write_source(tmp_path / "chk-3", {0: splits(topic, [30])})
     result = _to_spark(chk, broker, other)
-    # The log there has lost its first records, so an earlier copy may be gone.
+    # The target's log has lost its first records, which may have included earlier copies.
     assert result.code == 4 and "[copy-lagging]" in result.stderr, result.stderr
-    # Far behind: none of the records around the position is there.
+    # The mirror is far behind, so the target contains no record near the position.
     far = write_source(tmp_path / "far/chk-3", {0: splits(topic, [90])})
     result = _to_spark(far, broker, other)
     assert result.code == 4 and "mirror lags" in result.stderr, result.stderr
@@ -266,9 +266,10 @@ def test_lagging_mirror_is_refused_until_records_are_copied(
     assert json.loads(_to_spark(far, broker, other).stdout) == {topic: {"0": 95}}
 
 
-def test_mirror_that_copied_records_twice_requires_on_ambiguous_option(
+def test_mirror_that_copied_records_twice_requires_option_on_ambiguous(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
+    """``--on-ambiguous first`` starts at the first copy and duplicates records."""
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     _produce(broker, topic, 0, [str(n) for n in range(300)])
@@ -276,7 +277,7 @@ def test_mirror_that_copied_records_twice_requires_on_ambiguous_option(
     copier.create(topic, topic)
     copier.copy(topic, topic, lambda record: (record.offset() or 0) < 200)
     copier.copy(topic, topic, lambda record: (record.offset() or 0) >= 90)
-    # Also where the mirror went back to later records: they are there twice.
+    # The mirror was rewound from 200 to 90. Positions below and above 90 are ambiguous.
     for position, first in ((50, 55), (89, 94), (100, 105), (150, 155)):
         chk = write_source(tmp_path / f"{position}/chk-3", {0: splits(topic, [position])})
         result = _to_spark(chk, broker, other)
@@ -292,7 +293,7 @@ def test_mirror_that_copied_records_twice_requires_on_ambiguous_option(
 
 
 def _values(broker: Broker, topic: str, starts: dict[str, int]) -> Counter[bytes]:
-    """Return the values that a consumer reads from these offsets on, by partition."""
+    """Count the values that a consumer reads from these offsets by partition."""
     return Counter(
         bytes(record.value() or b"")
         for record in _read(broker, topic)
@@ -318,7 +319,7 @@ def test_mirror_that_moves_records_to_other_partitions_is_refused(
         for partition in range(2)
     }
     producer = _producer(other)
-    # The third batches of both partitions are exchanged.
+    # Swap the third batches of the two partitions.
     for number in range(4):
         for partition in range(2):
             there = 1 - partition if number == 2 else partition
@@ -333,16 +334,16 @@ def test_mirror_that_moves_records_to_other_partitions_is_refused(
         refused = _to_spark(chk, broker, other, *more)
         assert (refused.code, refused.stdout) == (4, ""), refused.stderr
         assert "other partitioning" in refused.stderr
-    # Far from the positions, the samples find the exchange, too.
+    # The samples also detect a swap that is far from the positions.
     far = write_source(tmp_path / "far/chk-3", {0: splits(topic, [2000, 2000])})
     refused = _to_spark(far, broker, other)
     assert refused.code == 4 and "other partitioning" in refused.stderr, refused.stderr
 
 
-def test_target_records_written_before_mirror_finished_are_refused(
+def test_target_with_records_produced_before_mirror_finished_is_refused(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: 20 records that a producer wrote too early to the target were never consumed.
+    """Regression: 20 records that a producer wrote to the target too early were never consumed.
 
     Records that are produced after the mirror has finished are consumed.
     """
@@ -393,7 +394,7 @@ def test_missing_copies_of_equal_records_are_reported_as_expired_or_lagging(
         _produce_equal(broker, topic, values)
     copier = Copier(broker, other)
     copier.copy(expired, expired)
-    other.delete_records(expired, 0, 10)  # one x is left
+    other.delete_records(expired, 0, 10)  # one record x remains
     chk = write_source(tmp_path / "expired/chk-3", {0: splits(expired, [2])})
     refused = _to_spark(chk, broker, other)
     assert (refused.code, refused.stdout) == (4, "")
@@ -444,7 +445,10 @@ def test_duplicate_count_is_lower_bound_while_rewound_mirror_is_copying(
 def test_mirror_that_lacks_aborted_records_is_refused_even_after_wait(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression: After --wait, a mirror without the aborted records was "at the end"."""
+    """Regression:
+
+    After --wait, a mirror without the aborted records was reported as "at the end".
+    """
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     other.create_topic(topic, 1)
@@ -464,7 +468,7 @@ def test_mirror_that_lacks_aborted_records_is_refused_even_after_wait(
     refused = _to_spark(chk, broker, other, "--wait", "1s")
     assert (refused.code, refused.stdout) == (4, "")
     assert "duplicates at most 2 records" in refused.stderr, refused.stderr
-    # A later record shows whether the mirror copies aborted ones.
+    # A later record shows whether the mirror copies aborted records.
     _produce(broker, topic, 0, ["later"])
     copier.copy(topic, topic, lambda record: (record.offset() or 0) > 4)
     done = _to_spark(chk, broker, other)
@@ -499,7 +503,7 @@ def test_tombstone_not_copied_yet_is_reported_as_mirror_lag(
     assert "mirror lags" in refused.stderr, refused.stderr
 
 
-def test_compare_all_proves_position_and_finds_changed_record(
+def test_option_compare_all_proves_position_and_detects_changed_record(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
     """A transactional mirror writes markers that the old log lacks.
@@ -544,7 +548,7 @@ def test_compare_all_proves_position_and_finds_changed_record(
         assert wrong.code == 4 and "other partitioning" in wrong.stderr, wrong.stderr
 
 
-def test_verify_fails_for_plan_that_compared_only_samples(
+def test_verify_fails_for_plan_based_on_sampled_records(
     broker: Broker, other: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The test lowers the limit above which records are only sampled."""
@@ -636,7 +640,7 @@ def test_verify_fails_after_mirror_has_copied_records_twice(
     assert "not verified: 1 partition without a certain match" in twice.stdout + twice.stderr
     again = migrate("to-spark", "--plan", plan, *clusters)
     assert again.code == 4 and "mirror went back" in again.stderr
-    # The plan that accepts it is applied, and is not called verified.
+    # A plan that accepts the duplicates is applied, but not verified.
     plan.unlink()
     allowed = (chk, *clusters, "--on-ambiguous", "first", "--plan-out", plan)
     assert migrate("to-spark", *allowed).code == 0
@@ -644,7 +648,7 @@ def test_verify_fails_after_mirror_has_copied_records_twice(
     done = migrate("to-spark", "--plan", plan, *clusters, "--checkpoint-dir", second)
     assert done.code == 0, done.stderr
     assert migrate("verify", f"plan:{plan}", f"spark:{second}", *clusters).code == 5
-    # Records that the job's cluster has lost cannot be compared any more.
+    # Records that the job's cluster has deleted can no longer be compared.
     broker.delete_records(topic, 0, 30)
     assert migrate(*verify).code == 5
 
@@ -661,13 +665,13 @@ def test_wrong_topic_map_and_expired_records_are_refused(
     assert (
         missing.code == 4 and (f"specify the copy with --topic-map {topic}=NAME") in missing.stderr
     )
-    # Another number of partitions.
+    # The topic has a different number of partitions.
     wide = _new_name("wide")
     other.create_topic(wide, 3)
     result = _to_spark(chk, broker, other, "--topic-map", f"{topic}={wide}")
     assert result.code == 4
     assert f"{topic} has 2 partitions, but {wide} in the target's cluster has 3" in (result.stderr)
-    # Two topics that have the same records, and would have one name.
+    # Two topics have the same records and would get the same name.
     first, second = _copied_topic(broker, other, 1, 20)
     broker.create_topic(second, 1)
     _produce(broker, second, 0, [f"0/{n}" for n in range(20)])
@@ -675,7 +679,7 @@ def test_wrong_topic_map_and_expired_records_are_refused(
     result = _to_spark(both, broker, other, "--topic-map", f"{first}={second}")
     assert (result.code, result.stdout) == (4, "")
     assert f"the checkpoint already has a topic {second}" in result.stderr
-    # Retention there, and records that went to the other partition.
+    # In the target, partition 0 has expired records, and partition 1 has records of partition 0.
     name = _new_name("west")
     copier = Copier(broker, other)
     copier.create(topic, name)
@@ -723,7 +727,8 @@ def test_positions_among_aborted_transactions_are_translated(
         end = other.watermarks(topic)[0][1]
         wanted = next((there[0, value] for value in later if (0, value) in there), end)
         assert json.loads(result.stdout or "0") == {topic: {"0": wanted}}, (position, result.stderr)
-    # At the end, after aborted records: the plan is proved once more before it is applied.
+    # The last position is at the log end, after aborted records. Before the plan is applied, its
+    # positions are proved again.
     plan = tmp_path / "plan.json"
     assert _to_spark(chk, broker, other, "--wait", "1s", "--plan-out", str(plan)).code == 0
     clusters = ("-b", broker.bootstrap_servers, "--to-bootstrap-servers", other.bootstrap_servers)
@@ -765,10 +770,10 @@ def test_records_of_open_transaction_are_reported_as_mirror_lag(
 def test_lagging_mirror_of_compacted_topic_is_refused(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """The key of an uncopied record has an earlier copy or a later record."""
+    """Records with the same key could hide that some records have not been copied."""
     topic = _new_name("customers")
     broker.create_topic(topic, 1, {"cleanup.policy": "compact"})
-    _produce(broker, topic, 0, [str(n) for n in range(20)])  # of five keys
+    _produce(broker, topic, 0, [str(n) for n in range(20)])  # with five keys
     copier = Copier(broker, other)
     copier.create(topic, topic)
     copier.copy(topic, topic, lambda record: (record.offset() or 0) < 10)
@@ -792,7 +797,7 @@ def test_positions_in_compacted_topic_map_to_next_copied_record(
     producer.flush(30)
     copier = Copier(broker, other)
     copier.create(topic, topic)
-    # As compaction leaves it: the last value of each key, and some that were not reached.
+    # After compaction, the log contains the last value of each key and some older records.
     gone = {*range(0, 100, 3), 100, 101, 120}
     copier.copy(topic, topic, lambda record: record.offset() not in gone)
     there = _there(other, topic)
@@ -838,7 +843,8 @@ def test_saved_plan_is_refused_after_target_topic_is_recreated(
     broker: Broker, other: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The test saves, shows, applies, and verifies the plan. It then recreates the topic."""
-    monkeypatch.chdir(tmp_path)  # the rollback file shows that the offsets were translated
+    # The rollback file in this directory shows that the offsets were translated.
+    monkeypatch.chdir(tmp_path)
     topic, name, group = _new_name("orders"), _new_name("west"), _new_name("readers")
     broker.create_topic(topic, 2)
     for partition in range(2):
@@ -867,7 +873,7 @@ def test_saved_plan_is_refused_after_target_topic_is_recreated(
     }  # fmt: skip
     shown = migrate("show", plan)
     assert "12+38" in shown.stdout and "at the end" in shown.stdout
-    # Verified before it is applied: the group holds nothing.
+    # Before the plan is applied, the group has no offsets, so the verification fails.
     verify = ("verify", f"plan:{plan}", f"group:{group}")
     assert migrate(*verify, "-b", broker.bootstrap_servers).code == 2
     assert migrate(*verify, *clusters).code == 5
@@ -882,7 +888,7 @@ def test_saved_plan_is_refused_after_target_topic_is_recreated(
     assert verified.code == 0, verified.stderr + verified.stdout
     one_cluster = migrate(*verify, "--to-bootstrap-servers", other.bootstrap_servers)
     assert one_cluster.code == 5 and "no record compared" in one_cluster.output
-    # The checkpoint's own offsets are of the other cluster.
+    # The offsets in the checkpoint belong to the other cluster.
     for more in (clusters, ("-b", other.bootstrap_servers)):
         refused = migrate("verify", chk, f"group:{group}", *more)
         assert refused.code == 4 and "(plan:FILE), and add --to-kafka-config FILE" in refused.stderr
@@ -893,7 +899,7 @@ def test_saved_plan_is_refused_after_target_topic_is_recreated(
     assert compared.code == 0, compared.stdout
     back = migrate("rollback", rollback, "--execute", "--yes")
     assert back.code == 0, back.stderr
-    # Wrong by one is seen: other records, at the same offsets.
+    # In the recreated topic, the offset of each record is lower by one.
     other.delete_topic(name)
     copier.create(topic, name, 4)
     copier.copy(topic, name)

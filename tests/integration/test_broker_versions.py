@@ -43,7 +43,7 @@ def test_consumers_resume_from_verified_commit(
 ) -> None:
     servers = ("-b", broker.bootstrap_servers)
     with member(broker, group, topic, protocol):
-        pass  # the group is one of this protocol
+        pass  # creates a group with this protocol
     move = ("commit-group", chk, "--group", group, *servers, "--rollback-file")
     result = migrate(*move, tmp_path / "back.json", "--execute", "--yes")
     assert result.code == 0, result.stderr
@@ -86,7 +86,7 @@ def test_rollback_restores_previous_offset_and_removes_added_offsets(
     assert broker.committed(group) == {(topic, 0): 1}
 
 
-def test_recreated_topic_is_refused_by_saved_plan(
+def test_saved_plan_is_refused_after_topic_is_recreated(
     broker: Broker, topic: str, group: str, chk: Path, tmp_path: Path
 ) -> None:
     """`migrate` compares the topic ID that Kafka assigned."""
@@ -107,7 +107,7 @@ def test_recreated_topic_is_refused_by_saved_plan(
 
 
 def _create_again(broker: Broker, topic: str) -> None:
-    """With ZooKeeper a topic that is no longer told may still be on its way out."""
+    """Create the topic again. With ZooKeeper, the deleted topic may exist for some time."""
     deadline = time.monotonic() + _SOON
     while True:
         try:

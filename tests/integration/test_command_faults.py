@@ -26,8 +26,9 @@ ROOT = Path(__file__).parents[2]
 
 _SOON = 60.0
 _TOPIC = "t"
-# How often a run looks at the group before it writes its rollback file: to plan, when it was let go
-# on, and just before. It looks once more with the file written, and then to read back.
+# A run reads the group three times before it writes the rollback file: for the plan, after the
+# confirmation, and directly before the file. It reads the group again after it has written the
+# file, and finally to check the commit.
 _LOOKS = 3
 _TO_READ_BACK = _LOOKS + 1
 
@@ -38,12 +39,12 @@ def proxied() -> Iterator[ProxiedBroker]:
         running.create_topic(_TOPIC, 3)
         for partition in range(3):
             running.produce(_TOPIC, partition, map(str, range(10)))
-        running.commit("warm-up", {(_TOPIC, 0): 1})  # the coordinator is there
+        running.commit("warm-up", {(_TOPIC, 0): 1})  # waits for the coordinator
         yield running
 
 
 class Case:
-    """A checkpoint, a group that holds one offset, and a folder for the rollback files."""
+    """A checkpoint, a group with one offset, and a folder for the rollback files."""
 
     def __init__(self, proxied: ProxiedBroker, home: Path) -> None:
         self.proxied = proxied
@@ -76,13 +77,13 @@ class Case:
         return self.proxied.committed(self.group)
 
     def files(self) -> list[str]:
-        """What is in the folder; every rollback file of it is whole."""
+        """Return the file names in the folder, and check that each rollback file is complete."""
         for path in self.folder.iterdir():
             rollback_file.read(path)
         return sorted(path.name for path in self.folder.iterdir())
 
     def next_run_says(self) -> str:
-        """What a dry run tells of the run before, by an undisturbed way."""
+        """Return a dry run's report about the previous run, without using the proxy."""
         result = migrate(
             *("commit-group", self.chk, "--group", self.group),
             *("-b", self.proxied.bootstrap_servers, "--rollback-file", self.folder / "new.json"),
@@ -160,7 +161,7 @@ def test_interrupt_before_commit_leaves_no_rollback_file(case: Case, looks: int)
 
 def test_interrupted_rollback_reports_newest_rollback_file(case: Case) -> None:
     assert migrate(*case.commit).code == 0
-    # What the group is to hold is committed, and the other offsets are not removed yet.
+    # The previous offset is committed, but the added offsets have not been removed yet.
     trap = case.proxy.trap(Api.OFFSET_DELETE, Fault.HOLD)
     process = _start(case.rollback)
     assert trap.triggered.wait(_SOON)
@@ -230,7 +231,7 @@ def test_rerun_finishes_killed_rollback(case: Case) -> None:
     trap.release()
 
 
-# -- others --------------------------------------------------------------------------------------
+# -- other faults --------------------------------------------------------------------------------
 
 
 def test_commit_exits_with_4_if_member_joins_after_check(case: Case) -> None:
@@ -260,7 +261,7 @@ def test_rollback_exits_with_5_if_member_joins_before_offsets_are_removed(case: 
     assert case.committed() == {**case.applied, **case.held}
 
 
-def test_full_disk_on_stdout_still_reports_rollback_file(case: Case) -> None:
+def test_rollback_file_is_reported_if_stdout_is_on_full_disk(case: Case) -> None:
     with Path("/dev/full").open("w") as full:
         process = _start(case.commit, stdout=full.fileno())
         _, stderr = process.communicate(timeout=_SOON)

@@ -42,9 +42,9 @@ pytestmark = pytest.mark.integration
 
 Offsets = dict[tuple[str, int], Committed]
 
-# How long a trap may take to spring, and a run to end once nothing is in its way.
+# The time limit for a trap to trigger and for a run to end, in seconds.
 _SOON = 60.0
-# How long a request is waited for in tests where its answer never comes, in seconds.
+# The request timeout in tests without a response, in seconds.
 _SHORT = 3.0
 _TOPIC = "t"
 
@@ -62,7 +62,7 @@ def proxied() -> Iterator[ProxiedBroker]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same code, with less patience: for what does not come back."""
+    """Shorten the timeouts for tests in which no response arrives."""
     monkeypatch.setattr(connection, "REQUEST_TIMEOUT", _SHORT)
     monkeypatch.setattr(consumer_group, "RETRY_SECONDS", 2 * _SHORT)
     monkeypatch.setattr(undo, "RETRY_SECONDS", 2 * _SHORT)
@@ -75,7 +75,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 class Case:
-    """A group that holds some of what a run is to change, reached by the proxy."""
+    """A group that a run changes through the proxy."""
 
     def __init__(self, proxied: ProxiedBroker, folder: Path) -> None:
         self.proxied = proxied
@@ -83,7 +83,7 @@ class Case:
         self.group = f"g-{uuid.uuid4().hex[:8]}"
         self.path = folder / "rollback-first.json"
         self.config = {"bootstrap.servers": proxied.proxy.address}
-        self.view()  # waits until the coordinator of a broker that has just started is there
+        self.view()  # waits for the coordinator of a new broker
         self.held: Offsets = {(_TOPIC, 0): Committed(1), ("other", 0): Committed(20)}
         proxied.commit(self.group, {place: c.next_offset for place, c in self.held.items()})
         self.seen = self.view()
@@ -92,7 +92,7 @@ class Case:
         return {(_TOPIC, n): Committed(offset, "ours") for n, offset in enumerate(offsets)}
 
     def view(self) -> GroupView:
-        """What the group holds, by an undisturbed way."""
+        """Read the group without using the proxy."""
         return ConsumerGroups({"bootstrap.servers": self.proxied.bootstrap_servers}).view(
             self.group
         )
@@ -107,7 +107,7 @@ class Case:
         return undo.restore(self.config, seen, self.folder / to)
 
     def fate(self) -> ChangeProgress | None:
-        """What the next run says of the last one."""
+        """Return the outcome of the last run, as the next run determines it."""
         groups = ConsumerGroups({"bootstrap.servers": self.proxied.bootstrap_servers})
         changes = rollback_file.history([self.folder], groups.cluster_id(), self.group)
         run = rollback_file.newest_of(changes, self.view())
@@ -117,7 +117,7 @@ class Case:
         return {**self.held, **self.wanted(5, 6, 7)}
 
     def is_as_it_was(self) -> None:
-        """Nothing has changed, or the rollback file restores it."""
+        """Check that nothing has changed, or that the rollback file restores the group."""
         if self.view().committed != self.held:
             outcome = self.restore(self.path, "rollback-back.json")
             assert outcome.applied is Applied.ALL, outcome
@@ -132,14 +132,14 @@ def case(proxied: ProxiedBroker, tmp_path: Path) -> Case:
 def _caught(
     case: Case, pool: ThreadPoolExecutor, fault: Fault
 ) -> tuple[Trap, Future[ChangeOutcome]]:
-    """A run whose commit has run into a trap."""
+    """Return a trap and the run whose commit has triggered the trap."""
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, fault)
     run = pool.submit(case.commit)
     assert trap.triggered.wait(_SOON)
     return trap, run
 
 
-# -- the broker dies -----------------------------------------------------------------------------
+# -- dead brokers --------------------------------------------------------------------------------
 
 
 def test_commit_with_dead_broker_fails_and_writes_no_file(tmp_path: Path, impatient: None) -> None:
@@ -175,7 +175,7 @@ def test_commit_succeeds_after_broker_restart(
     [(Fault.HOLD, ChangeProgress.UNCHANGED), (Fault.HOLD_ANSWER, ChangeProgress.APPLIED)],
     ids=["before it has the commit", "after"],
 )
-def test_commit_with_broker_killed_and_not_restarted_is_unverified(
+def test_commit_is_unverified_if_broker_is_killed_and_not_restarted(
     case: Case, pool: ThreadPoolExecutor, impatient: None, fault: Fault, expected: ChangeProgress
 ) -> None:
     trap, run = _caught(case, pool, fault)
@@ -192,7 +192,7 @@ def test_commit_with_broker_killed_and_not_restarted_is_unverified(
 
 @contextmanager
 def _closed_without_garbage_collector() -> Iterator[None]:
-    """Check that the connections which the block makes are closed when it no longer uses them."""
+    """Check that connections created in the block are closed as soon as they are unused."""
     gc.disable()
     before = _connections()
     try:
@@ -238,7 +238,7 @@ def test_connection_is_closed_if_no_broker_answers() -> None:
         connection.Connection({"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"})
 
 
-# -- the answer is lost --------------------------------------------------------------------------
+# -- lost responses ------------------------------------------------------------------------------
 
 
 def test_lost_commit_request_is_resent(case: Case) -> None:
@@ -269,11 +269,12 @@ def test_commit_succeeds_when_connection_closes_before_response(case: Case) -> N
     assert case.view().committed == case.applied()
 
 
-def test_commit_is_applied_although_final_check_gets_no_response(
+def test_commit_is_reported_as_applied_if_final_check_gets_no_response(
     case: Case, impatient: None
 ) -> None:
     """``migrate`` read the committed offsets back before the final check."""
-    # Read before: when it begins, when the rollback file is there, and when it is committed.
+    # The group is read three times before the trap: at the start, after the rollback file is
+    # written, and after the commit.
     trap = case.proxied.proxy.trap(Api.DESCRIBE_GROUPS, Fault.CUT, times=1000, after=3)
     outcome = case.commit()
     trap.release()
@@ -299,10 +300,10 @@ def test_retry_does_not_overwrite_commit_of_different_client(
     assert outcome.applied is Applied.PARTLY
 
 
-def test_commit_is_unverified_if_second_of_its_requests_loses_connection(
+def test_commit_is_unverified_if_connection_closes_during_second_request(
     case: Case, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changing, "_REQUEST_BYTES", 1)  # one offset a request
+    monkeypatch.setattr(changing, "_REQUEST_BYTES", 1)  # one offset per request
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.CUT, times=1000, after=1)
     outcome = case.commit()
     trap.release()
@@ -333,7 +334,7 @@ def test_commit_without_response_is_not_reported_as_unchanged(case: Case, impati
     case.is_as_it_was()
 
 
-# -- somebody else -------------------------------------------------------------------------------
+# -- other clients -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -357,19 +358,19 @@ def test_concurrent_runs_report_final_offsets_and_save_original_offsets(
     case: Case, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, same: bool
 ) -> None:
     """Both runs check the group before they commit, so the second run overwrites the first."""
-    monkeypatch.setattr(consumer_group, "_SETTLE_SECONDS", 3.0)  # on a busy machine
+    monkeypatch.setattr(consumer_group, "_SETTLE_SECONDS", 3.0)  # long enough for a busy machine
     trap, last = _caught(case, pool, Fault.HOLD)
     second = case.folder / "rollback-second.json"
     others = case.wanted(5, 6, 7) if same else case.wanted(3, 3, 3)
     first = pool.submit(case.commit, others, second)
     _await(lambda: case.view().committed == {**case.held, **others})
-    time.sleep(0.3)  # it has read what it wrote
+    time.sleep(0.3)  # the first run has read its offsets back
     trap.release()
     told = [outcome.result for outcome in first.result(_SOON).partitions]
     assert told == [Result.COMMITTED if same else Result.DIFFERS] * 3
     assert last.result(_SOON).applied is Applied.ALL
     assert case.view().committed == case.applied()
-    # Both have seen the group as it was.
+    # Both runs have saved the original offsets.
     assert rollback_file.read(case.path).before.committed == case.held
     assert rollback_file.read(second).before.committed == case.held
     if not same:
@@ -377,7 +378,7 @@ def test_concurrent_runs_report_final_offsets_and_save_original_offsets(
     case.is_as_it_was()
 
 
-def test_commit_is_refused_if_other_client_commits_during_rollback_file_write(
+def test_commit_is_refused_if_other_client_commits_while_rollback_file_is_written(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep = consumer_group.write_rollback_file
@@ -393,7 +394,7 @@ def test_commit_is_refused_if_other_client_commits_during_rollback_file_write(
     assert not case.path.exists()
 
 
-# -- the run itself is killed --------------------------------------------------------------------
+# -- killed runs ---------------------------------------------------------------------------------
 
 _COMMIT = """
 import json, sys
@@ -420,7 +421,7 @@ restore(config, preview, Path(to))
 
 
 def _process(program: str, *arguments: object) -> subprocess.Popen[str]:
-    """A run of its own, that can be killed."""
+    """Start a run in a process that the test can kill."""
     command = [sys.executable, "-c", program, json.dumps(arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -430,7 +431,7 @@ def _commit_process(case: Case) -> subprocess.Popen[str]:
     return _process(_COMMIT, case.config, case.group, wanted, str(case.path))
 
 
-def _kill_when_sprung(
+def _kill_when_triggered(
     trap: Trap, process: subprocess.Popen[str], with_signal: signal.Signals = signal.SIGKILL
 ) -> None:
     assert trap.triggered.wait(_SOON)
@@ -454,10 +455,10 @@ def test_commit_killed_after_writing_rollback_file_is_reported_as_unchanged(
     case: Case, with_signal: signal.Signals
 ) -> None:
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD)
-    _kill_when_sprung(trap, _commit_process(case), with_signal)
+    _kill_when_triggered(trap, _commit_process(case), with_signal)
     assert list(case.folder.iterdir()) == [case.path]
     assert case.fate() is ChangeProgress.UNCHANGED
-    # What is in the network may still arrive.
+    # The request may still arrive from the network.
     trap.release()
     _await(lambda: case.view().committed == case.applied())
     assert case.fate() is ChangeProgress.APPLIED
@@ -469,7 +470,7 @@ def test_commit_killed_after_its_request_is_reported_as_applied(
     case: Case, with_signal: signal.Signals
 ) -> None:
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)
-    _kill_when_sprung(trap, _commit_process(case), with_signal)
+    _kill_when_triggered(trap, _commit_process(case), with_signal)
     trap.release()
     assert case.fate() is ChangeProgress.APPLIED
     case.seen = case.view()
@@ -508,22 +509,25 @@ def test_rollback_killed_before_its_commit_changes_nothing(case: Case) -> None:
     assert case.commit().applied is Applied.ALL
     back = case.folder / "rollback-back.json"
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD)
-    _kill_when_sprung(trap, _process(_RESTORE, case.config, str(case.path), str(back)))
+    _kill_when_triggered(trap, _process(_RESTORE, case.config, str(case.path), str(back)))
     assert case.view().committed == case.applied()
-    assert case.fate() is ChangeProgress.UNCHANGED  # it tells of the newest run: the rollback
+    assert case.fate() is ChangeProgress.UNCHANGED  # the newest run is the rollback
     assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
     assert case.view().committed == case.held
 
 
 @pytest.mark.parametrize("by", ["the first file", "the file of the rollback"])
-def test_rollback_killed_between_commit_and_removal_can_be_resumed(case: Case, by: str) -> None:
+def test_rollback_killed_before_it_removes_added_offsets_can_be_resumed(
+    case: Case, by: str
+) -> None:
+    """A rollback commits the previous offsets before it removes the added offsets."""
     assert case.commit().applied is Applied.ALL
     # In the meantime, the group has newer commits in a topic that the commit did not change.
     case.proxied.commit(case.group, {("other", 0): 25})
     case.held["other", 0] = Committed(25)
     back = case.folder / "rollback-back.json"
     trap = case.proxied.proxy.trap(Api.OFFSET_DELETE, Fault.HOLD)
-    _kill_when_sprung(trap, _process(_RESTORE, case.config, str(case.path), str(back)))
+    _kill_when_triggered(trap, _process(_RESTORE, case.config, str(case.path), str(back)))
     half = {**case.held, **{key: case.wanted(5, 6, 7)[key] for key in ((_TOPIC, 1), (_TOPIC, 2))}}
     assert case.view().committed == half
     assert case.fate() is ChangeProgress.IN_PART
@@ -544,7 +548,7 @@ def test_rollback_does_not_delete_group_that_had_offsets_before_commit(case: Cas
     assert case.view().committed == case.held
 
 
-def test_rollback_reports_member_that_joins_between_commit_and_removal(
+def test_rollback_reports_member_that_joins_before_added_offsets_are_removed(
     case: Case, pool: ThreadPoolExecutor
 ) -> None:
     """Kafka does not remove the offsets of a topic that a member of the group reads."""
@@ -569,7 +573,7 @@ def test_rollback_reports_member_that_joins_between_commit_and_removal(
     assert case.view().committed == case.held
 
 
-def test_rollback_reads_offsets_back_if_removal_gets_no_response(case: Case) -> None:
+def test_rollback_reads_offsets_back_if_request_to_remove_them_gets_no_response(case: Case) -> None:
     assert case.commit().applied is Applied.ALL
     trap = case.proxied.proxy.trap(Api.OFFSET_DELETE, Fault.LOSE_ANSWER)
     assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
@@ -577,7 +581,7 @@ def test_rollback_reads_offsets_back_if_removal_gets_no_response(case: Case) -> 
     assert case.view().committed == case.held
 
 
-def test_rollback_continues_with_removal_after_lost_commit_response(case: Case) -> None:
+def test_rollback_removes_added_offsets_even_if_response_to_its_commit_is_lost(case: Case) -> None:
     """Regression: The rollback restored one offset and failed with "timed out" for the rest."""
     assert case.commit().applied is Applied.ALL
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.LOSE_ANSWER)

@@ -55,7 +55,7 @@ def topic(broker: Broker) -> str:
 
 @pytest.fixture
 def other_topic(broker: Broker) -> str:
-    """A topic that the group reads too, and that is none of our business."""
+    """A topic that the group also reads and that no commit may change."""
     name = _name("other")
     broker.create_topic(name, 1)
     broker.produce(name, 0, map(str, range(30)))
@@ -96,7 +96,7 @@ def _restore(broker: Broker, path: Path, to: Path, *, force: bool = False) -> Ch
 
 
 def _hold(java: JavaGroups, group: str, offsets: dict[tuple[str, int], Committed]) -> None:
-    """Commit with Kafka's Java client, metadata and all."""
+    """Commit offsets with their metadata, using Kafka's Java client."""
     java.commit(
         group,
         {
@@ -106,7 +106,7 @@ def _hold(java: JavaGroups, group: str, offsets: dict[tuple[str, int], Committed
     )
 
 
-# -- what a snapshot says ------------------------------------------------------------------------
+# -- snapshots -----------------------------------------------------------------------------------
 
 
 def test_broker_snapshot_reports_missing_group_as_dead(
@@ -246,7 +246,7 @@ def test_broker_snapshot_finds_first_offset_at_or_after_timestamp(broker: Broker
     assert take_snapshot(config, Question(frozenset({name}))).topics[name][0].first_since is None
 
 
-# -- committing ----------------------------------------------------------------------------------
+# -- commits -------------------------------------------------------------------------------------
 
 
 def test_commit_saves_rollback_file_and_keeps_remaining_offsets(
@@ -278,7 +278,7 @@ def test_second_commit_of_same_offsets_writes_no_rollback_file(
     assert [path.name for path in tmp_path.iterdir()] == ["first.json"]
 
 
-def test_partition_with_wanted_offset_is_unchanged(
+def test_commit_leaves_partition_unchanged_if_its_offset_is_already_committed(
     tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, group: str
 ) -> None:
     theirs = Committed(5)
@@ -290,7 +290,7 @@ def test_partition_with_wanted_offset_is_unchanged(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_active_group_is_refused_by_commit(
+def test_commit_refuses_active_group(
     tmp_path: Path, broker: Broker, topic: str, group: str, protocol: str
 ) -> None:
     broker.commit(group, {(topic, n): 4 for n in range(3)})
@@ -431,7 +431,10 @@ def test_missing_permission_is_reported_with_required_acl(tmp_path: Path) -> Non
 
 @pytest.fixture(scope="module")
 def other_groups() -> Iterator[Broker]:
-    """A broker with a share group and a streams group, which Kafka 4.1 has to be asked for."""
+    """Start a broker with a share group and a streams group.
+
+    In Kafka 4.1, these groups require unstable features.
+    """
     source = Path(__file__).parents[1] / "support/java/OtherGroups.java"
     early = ("unstable.api.versions.enable", "unstable.feature.versions.enable")
     with Broker(dict.fromkeys(early, "true")) as running:
@@ -476,7 +479,7 @@ def test_streams_group_is_refused(tmp_path: Path, other_groups: Broker) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-# -- taking it back ------------------------------------------------------------------------------
+# -- rollbacks -----------------------------------------------------------------------------------
 
 
 def test_rollback_restores_previous_offsets_and_metadata(
@@ -522,7 +525,7 @@ def test_rollback_of_new_group_removes_its_offsets(
         (Result.COMMITTED, None, None)
     ] * 3
     left = _view(broker, group)
-    assert (left.committed, left.state) == ({}, "Empty")  # Kafka removes an empty group itself
+    assert (left.committed, left.state) == ({}, "Empty")  # Kafka itself removes empty groups
 
 
 def test_rollback_can_be_undone_with_its_own_file(
@@ -557,7 +560,7 @@ def test_rollback_of_group_with_newer_commits_requires_force(
 
 
 @pytest.mark.parametrize("fresh", [True, False], ids=["removes", "commits"])
-def test_rollback_keeps_newer_offset_of_unchanged_topic(
+def test_rollback_keeps_newer_offset_of_topic_that_commit_did_not_change(
     tmp_path: Path,
     broker: Broker,
     java: JavaGroups,
@@ -578,7 +581,7 @@ def test_rollback_keeps_newer_offset_of_unchanged_topic(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_rollback_does_not_restore_active_group(
+def test_rollback_refuses_active_group(
     tmp_path: Path, broker: Broker, topic: str, group: str, protocol: str
 ) -> None:
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
@@ -598,7 +601,7 @@ def test_rollback_file_of_different_cluster_is_refused(
     assert set(broker.committed(group).values()) == {5, 6, 7}
 
 
-def test_rollback_does_not_restore_group_changed_after_dry_run(
+def test_rollback_refuses_group_changed_after_dry_run(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
     path = tmp_path / "r.json"

@@ -42,15 +42,17 @@ from tests.support.kafka import Broker
 pytestmark = pytest.mark.integration
 
 _SECONDS = 300
-# Four jobs and more write their checkpoints into a store that answers slowly.
+# At least four jobs write their checkpoints to a slow object store.
 _FLINK = {"execution.checkpointing.interval": "3 s"}
 _SECRET = "hush-hush"
 _TITLES = {step.name: step.title for step in STEPS}
 
 
 class Stacks:
-    """One stack for all tests. Each test uses up a job of its own: one that is run again gets a new
-    stack, and so do those after it."""
+    """Shares one stack among the tests.
+
+    Each test uses up its own job. If a test runs again, it and the tests after it get a new stack.
+    """
 
     def __init__(self, new_folder: Callable[[], Path]) -> None:
         self._new_folder = new_folder
@@ -89,7 +91,10 @@ def stack(stacks: Stacks, request: pytest.FixtureRequest) -> LocalStack:
 
 
 def _submit(stack: LocalStack) -> None:
-    """Four jobs of the same SQL: orders, that goes to Spark; others that come less far."""
+    """Submit four jobs with the same SQL.
+
+    The cut-over to Spark is completed only for the job ``orders``.
+    """
     stack.start_orders()
     others = (_job(stack, name) for name in ("back", "twice", "dies"))
     stack.flink.submit(
@@ -101,7 +106,7 @@ def _submit(stack: LocalStack) -> None:
 
 
 def _job(stack: LocalStack, name: str) -> str:
-    """The table and the job of a name, beside those of the orders."""
+    """Return the SQL of an additional table and job with this name."""
     tables, job = stack.sql("orders/tables.sql"), stack.sql("orders/flink.sql")
     table = tables[tables.index("CREATE TABLE lake") :].replace("lake (", f"lake_{name} (")
     job = job.replace("'orders'", f"'{name}'").replace("INTO lake", f"INTO lake_{name}")
@@ -109,7 +114,7 @@ def _job(stack: LocalStack, name: str) -> str:
 
 
 class Spec:
-    """A spec file, changed between runs."""
+    """A spec file that can change between runs."""
 
     def __init__(self, path: Path, **fields: Any) -> None:
         self.path, self.fields = path, fields
@@ -135,7 +140,7 @@ class Spec:
         return running("cut-over", self.path, "--execute", "--yes")
 
     def killed(self, at: Callable[[str], bool], after: float = 0.0) -> list[str]:
-        """Run it, and SIGKILL it so many seconds after a line; what it told."""
+        """Run the cut-over, kill it some seconds after a line, and return its output."""
         told = []
         with self.running() as process:
             assert process.stderr is not None
@@ -164,7 +169,7 @@ def _begins(name: str) -> Callable[[str], bool]:
 
 
 def _done(name: str) -> Callable[[str], bool]:
-    """It was done in this run, or has been before."""
+    """Match the line of a step that was completed in this run or an earlier run."""
     return lambda line: (
         line.startswith(f"{name} done: ")
         or (line.startswith(f"{name}: ") and _TITLES[name] not in line)
@@ -206,7 +211,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     target = Path(spec.fields["target"]["checkpoint-dir"])
     jobs = stack.flink.running()
 
-    # Dry: nothing stands in the way, and nothing is written.
+    # The dry run finds no obstacle and writes nothing.
     dry = migrate("cut-over", spec.path)
     assert dry.code == 0, dry.stderr
     assert dry.stdout.splitlines()[1].split()[:2] == ["check", "ok"]
@@ -216,13 +221,13 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
         "by the records' times",
     ):
         assert basis in dry.stderr
-    # Regression: only a chk-N was shown as CHK, and Flink deletes it after a few seconds.
+    # Regression: Only a chk-N was shown as CHK, but Flink deletes it after a few seconds.
     (chk,) = re.findall(r"as CHK to other commands: (\S+) \(Flink", dry.stderr)
     assert chk.endswith(f"/{jobs['orders']}")
     assert migrate("to-spark", chk, "--allow-external-files").code == 0
     assert not spec.folder.exists() and stack.flink.running() == jobs
 
-    # Ctrl-C at the question: nobody has asked Flink for anything.
+    # After Ctrl-C at the confirmation, Flink has received no request.
     def interrupt(_: str) -> None:
         raise KeyboardInterrupt
 
@@ -232,7 +237,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert stopped in caplog.messages
     assert stack.flink.running() == jobs
 
-    # The savepoint fails: the job runs on, and the next run stops it.
+    # The savepoint fails. The job keeps running, and the next run stops it.
     spec.write(flink={**spec.fields["flink"], "savepoints": "file:///proc/none"})
     failed = spec.execute()
     assert failed.code == 5, failed.stderr
@@ -242,12 +247,12 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert stack.flink.running() == jobs and not target.exists()
     spec.write()
 
-    # Killed while Flink stops the job; a second run beside the first is refused.
+    # The run is killed while Flink stops the job. A second run at the same time is refused.
     spec.killed(lambda line: line.startswith("stopping "))
     with spec.running() as first:
         assert first.stderr is not None
         assert first.stderr.readline()
-        first.send_signal(signal.SIGSTOP)  # so that it has not ended by then
+        first.send_signal(signal.SIGSTOP)  # so that the first run is still active
         second = spec.execute()
         assert second.code == 4
         assert "another run of this cut-over is active (process " in second.stderr
@@ -257,7 +262,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
         spec.killed(_done(name))
     assert jobs["orders"] not in stack.flink.running().values()
 
-    # The broker is away: what is left is told, and nothing is written.
+    # If the broker is unavailable, the run reports how to restart the job and writes nothing.
     spec.write(kafka={"bootstrap-servers": "127.0.0.1:1"})
     away = spec.execute()
     assert away.code == 6, away.stderr
@@ -300,7 +305,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     again = spec.execute()
     assert again.code == 0, again.stderr
 
-    # Each order is in one file.
+    # Each order is in exactly one file.
     stack.stop_orders()
     truth = stack.in_kafka()
     _await(lambda: len(stack.by_flink()) + len(stack.by_spark()) >= len(truth))
@@ -310,7 +315,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert all((one.lost, one.repeated) == (0, 0) for one in accounts), accounts
     assert sum(one.by_spark for one in accounts) and sum(one.by_flink for one in accounts)
 
-    # One record, one page; no secret.
+    # There is one record and one page, and neither contains a secret.
     record = spec.record
     metadata = Files().read(f"{record['flink']['savepoint']}/_metadata")
     plan = (spec.folder / "plan.json").read_bytes()
@@ -328,20 +333,21 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert {step["name"] for step in record["steps"]} == set(_TITLES)
     ends = [run["end"] for run in record["runs"]]
     assert ends.count(None) >= 10 and ends[-2:] == ["done", "done"]
-    # Flink's and Spark's own times are in the downtime, and its parts account for all of it.
+    # The downtime includes the end of the job and Spark's first commit. The parts add up to the
+    # total.
     downtime, committed = record["downtime"], (target / "commits/0").stat().st_mtime
     asked, seen = (datetime.fromisoformat(downtime[name]) for name in ("began_at", "ended_at"))
     assert asked.timestamp() <= record["flink"]["ended_ms"] / 1000 <= committed
     assert committed <= seen.timestamp() + 0.01
     assert sum(part["seconds"] for part in downtime["parts"]) == pytest.approx(downtime["seconds"])
     assert downtime["seconds"] == pytest.approx((seen - asked).total_seconds())
-    # The pauses between the runs are not parts of steps.
+    # The pauses between runs are separate parts.
     assert {"pause", "earlier attempts"} < {part["step"] for part in downtime["parts"]}
     before, after = record["verifications"]
     assert (before["when"], after["when"]) == ("before", "after")
     assert before["lag"] >= 0 and after["lag"] >= 0
     assert len(record["partitions"]) == 5
-    # The broker's log ends bound the lag, which only grows until the first batch.
+    # The lag is limited by the log ends, and only grows until the first batch.
     lags = [sample["lag"] for sample in record["lags"] if sample["at"] < downtime["ended_at"]]
     assert len(lags) > 2 and lags == sorted(lags)
     log_ends = sum(end for _, end in stack.broker.watermarks("orders").values())
@@ -353,7 +359,8 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     for file in spec.folder.iterdir():
         assert _SECRET not in file.read_text(), file
 
-    # Regression: a finished cut-over said "verify-again done: ..." while the job ran again.
+    # Regression: A finished cut-over reported "verify-again done: ..." for a job that was
+    # restarted.
     recover = f"SET 'execution.state-recovery.path' = '{record['flink']['savepoint']}';\n"
     stack.flink.submit(recover + stack.sql("orders/tables.sql") + stack.sql("orders/flink.sql"))
     _await(lambda: "orders" in stack.flink.running())
@@ -373,20 +380,21 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
 
 
 def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broker: Broker) -> None:
+    """``cut-over --back`` is refused after consumers of the target have started."""
     elsewhere = {"kafka": {"bootstrap-servers": broker.bootstrap_servers}}
     spec = _spec(stack, "back")
     query = Path(spec.fields["target"]["checkpoint-dir"])
     nothing = migrate("cut-over", spec.path, "--back")
     assert nothing.code == 4 and "[nothing-to-roll-back]" in nothing.stderr
 
-    # The stop takes longer than anybody waits, as a rule; Flink ends it all the same.
+    # The stop usually exceeds the timeout, but Flink completes it.
     spec.write(timeouts={"stop": "1ms"})
     late = spec.execute("--until", "stop")
     assert (late.code, "[stop-unfinished]" in late.stderr) in (
         (5, True),
         (0, False),
     )
-    # The folder of savepoints is part of the stop.
+    # The savepoint folder can no longer change after the stop was requested.
     spec.write(flink={**spec.fields["flink"], "savepoints": "s3://lake/elsewhere"})
     for mode in ([], ["--execute", "--yes"]):
         moved = migrate("cut-over", spec.path, *mode)
@@ -410,7 +418,7 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
     seeded = spec.execute("--until", "verify")
     assert seeded.code == 0, seeded.stderr
     assert query.exists()
-    # Other brokers than those that the plan was made against.
+    # The plan was made with different brokers.
     spec.write(**elsewhere)
     for found, code in ((migrate("cut-over", spec.path), 4), (spec.execute(), 5)):
         assert found.code == code and ", but the plan is for " in found.stderr, found.stderr
@@ -422,7 +430,7 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
     assert not query.exists() and not (spec.folder / "plan.json").exists()
     assert "next: start the Flink job from its savepoint: flink run -s s3://" in back.stderr
 
-    # From the same savepoint, to a group; the record of the way back is kept beside the new one.
+    # Move the same savepoint to a group. The old record is kept next to the new record.
     group = "cut-over-back"
     spec.fields["target"] = {"group": group}
     del spec.fields["sink"]
@@ -436,7 +444,7 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
     }
     assert stack.broker.committed(group) == planned
     assert len(list(spec.folder.glob("record-*.json"))) == 2
-    # What it was written with stays.
+    # The keys that were used for the commit can no longer change.
     for changed in ({"move": {"on-expired": "earliest"}}, {"target": {"group": "another"}}):
         spec.write(**changed)
         refused = spec.execute()
@@ -448,7 +456,7 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
         assert "[group-on-other-cluster]" in found.stderr
     assert stack.broker.committed(group) == planned
     spec.write()
-    # A consumer that assigns its partitions itself would not show.
+    # A consumer that assigns its own partitions would not be visible.
     refused = spec.execute("--back")
     assert refused.code == 4 and "add --nothing-started" in refused.stderr, refused.stderr
     assert stack.broker.committed(group) == planned
@@ -477,7 +485,7 @@ def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broke
     assert begun.code == 4
     assert "readers have started from group:" in begun.stderr
 
-    # Others commit before anybody has seen the plan in the group.
+    # Another client commits before the planned offsets are verified in the group.
     record, group = str(stack.lake / "others.record"), "cut-over-others"
     others = _spec(stack, "back", record=record, target={"group": group}, sink=None)
     assert others.execute("--until", "apply").code == 0
@@ -516,7 +524,7 @@ def test_restarted_job_is_not_moved_from_its_old_savepoint(stack: LocalStack) ->
 
     assert "has resumed from it; move that job" in ran.stderr
 
-    # Nor by a spec that names the savepoint, as of a job that others have stopped.
+    # A spec that contains the savepoint is also refused.
     savepoint = spec.record["flink"]["savepoint"]
     named = Spec(
         stack.lake / "named.yaml",
@@ -537,11 +545,11 @@ def test_restarted_job_is_not_moved_from_its_old_savepoint(stack: LocalStack) ->
     taken = migrate("cut-over", named.path)
     assert taken.code == 4, taken.stderr
     assert f"FINISHED, and twice was restarted as {job_id} (CANCELED)" in taken.stderr
-    # A job of any name that was restored from it counts.
+    # A job with any name counts if it was restored from the savepoint.
     stack.flink.submit(_source(stack) + _recover(savepoint) + _job(stack, "thrice"))
     _await(lambda: "thrice" in stack.flink.running())
     thrice = stack.flink.running()["thrice"]
-    # Every other command judges the same: the savepoint alone does not show the restart.
+    # The other commands decide the same. The savepoint alone does not reveal the restart.
     alone = migrate("to-spark", savepoint, "-b", stack.broker.bootstrap_servers)
     assert alone.code == 0, alone.stderr
     assert "use --flink-rest URL to check whether the job was restarted since" in alone.stderr
@@ -565,7 +573,7 @@ def test_restarted_job_is_not_moved_from_its_old_savepoint(stack: LocalStack) ->
     assert taken.code == 4, taken.stderr
     assert f"job thrice was restarted as {thrice} (CANCELED)" in taken.stderr
 
-    # Nor is the older one's savepoint taken by a new cut-over.
+    # A new cut-over refuses the savepoint of the older job, too.
     assert spec.execute("--back").code == 0
     dry = migrate("cut-over", spec.path)
     assert dry.code == 4
@@ -602,7 +610,7 @@ def _check_recovered_job_is_refused(stack: LocalStack, spec: Spec) -> None:
     assert flink.restored_from(hidden) == savepoint
     own, aside = checkpoints / hidden, checkpoints / "aside"
     own.rename(aside)
-    own.touch()  # so that the next checkpoint fails, and with it the job
+    own.touch()  # with a file in place of its folder, the next checkpoint and the job fail
     _await(lambda: flink.restored_from(hidden) != savepoint)
     own.unlink()
     aside.rename(own)
@@ -652,7 +660,7 @@ def test_generated_spec_for_single_job_contains_job_and_savepoint_folder(
 
 
 def _first_spec(stack: LocalStack, folder: Path) -> str:
-    """Write a first spec of the stack's Flink, and check its savepoint folder."""
+    """Generate a spec for the stack's Flink, and check its savepoint folder."""
     path = folder / "first.yaml"
     made = migrate("cut-over", "--init", path, "--flink-rest", stack.flink.rest_url)
     assert made.code == 0, made.stderr
@@ -663,7 +671,7 @@ def _first_spec(stack: LocalStack, folder: Path) -> str:
 
 
 def _dry_run(stack: LocalStack, spec: str, folder: Path) -> Result:
-    """Set the keys that a first spec leaves to the user, and run it without ``--execute``."""
+    """Set the keys that a generated spec leaves to the user, and start a dry run."""
     servers, location = stack.broker.bootstrap_servers, folder / "query"
     for example, value in (
         ("# bootstrap-servers: broker:9092", f"bootstrap-servers: {servers}"),
@@ -689,7 +697,7 @@ def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
     spec = _spec(stack, "totals")
     del spec.fields["sink"]
 
-    # Left behind by choice: told, with what else the job keeps.
+    # If the spec selects no state, the dry run lists the state that is not migrated.
     spec.write()
     dry = migrate("cut-over", spec.path)
     assert dry.code == 0, dry.stderr
@@ -715,7 +723,8 @@ def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
     handed = f"state {state.operator_id}/accState is passed to the prime command"
     assert handed in dry.stderr
 
-    # The priming fails; it is killed while it primes: the command goes on, and is waited for.
+    # The prime command fails first. Later, the cut-over is killed while the command is running. The
+    # command continues, and the next run waits for it.
     failed = spec.execute()
     assert failed.code == 5, failed.stderr
     assert "the prime command" in failed.stderr and "exit code 3" in failed.stderr
@@ -731,7 +740,7 @@ def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
     assert not any(": process " in line for line in told)
     assert (spec.folder / "prime.log").read_text().count("Spark's state against Flink's") == 1
     stack.stop_orders()
-    # Another record takes it over, and the first one no longer starts it.
+    # Another record takes over the query. The first record can no longer start the query.
     folder = str(stack.lake / "other.record")
     other = Spec(stack.lake / "other.yaml", **{**spec.fields, "record": folder})
     taken = other.execute("--until", "verify", "--adopt")
@@ -753,7 +762,7 @@ def test_cut_over_migrates_keyed_state(stack: LocalStack) -> None:
 
 
 def _states(checkpoints: str) -> Sequence[KeyedState]:
-    """Those of the newest checkpoint; the job runs on, and deletes it."""
+    """Return the states of the newest checkpoint, which the running job may delete at any time."""
     found: list[Sequence[KeyedState]] = []
 
     def read() -> bool:
@@ -766,7 +775,7 @@ def _states(checkpoints: str) -> Sequence[KeyedState]:
 
 
 def _source(stack: LocalStack) -> str:
-    """The tables and settings that a job needs, without the lake."""
+    """Return the SQL of the settings and tables that a job needs, without the lake table."""
     tables = stack.sql("orders/tables.sql")
     return tables[: tables.index("CREATE TABLE lake")]
 

@@ -35,7 +35,7 @@ ROW_TESTS: Mapping[str, str] = {
     "active group refused": "test_commit_to_active_group_is_refused[classic]",
     "active group refused, consumer protocol": "test_commit_to_active_group_is_refused[consumer]",
     "rolled back": "test_rollback_restores_previous_offset_and_removes_added_offsets",
-    "recreated topic detected": "test_recreated_topic_is_refused_by_saved_plan",
+    "recreated topic detected": "test_saved_plan_is_refused_after_topic_is_recreated",
     "other group types refused": "test_share_group_and_streams_group_are_refused",
 }
 

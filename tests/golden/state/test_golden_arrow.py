@@ -24,7 +24,7 @@ from tests.support.keyed_rows import assert_same_rows, expected_states
 
 pytestmark = pytest.mark.slow
 
-# What a column is made of is the same in every form; the forms are those of the test below.
+# The columns are the same in every snapshot form. The next test covers the other forms.
 _CANONICAL = [entry for entry in READ if entry["name"].endswith("/canonical")]
 
 
@@ -58,9 +58,9 @@ def test_arrow_batches_match_state_restored_by_flink(entry: dict[str, Any]) -> N
     ids=lambda entry: str(entry["name"]),
 )
 def test_state_read_from_pickled_parts_is_complete(entry: dict[str, Any]) -> None:
-    """The state is divided into its smallest parts.
+    """The test divides the state into its smallest parts.
 
-    They are pickled and read as on Spark's executors.
+    It pickles the parts and reads them as Spark's executors do.
     """
     found = read_keyed_states(STATE / entry["path"], Files())
     for state in found.states:
@@ -69,7 +69,7 @@ def test_state_read_from_pickled_parts_is_complete(entry: dict[str, Any]) -> Non
             continue
         batches: list[pa.RecordBatch] = []
         for part in state.parts:
-            assert list(part.batches()) is not None  # what it keeps at hand stays here
+            assert list(part.batches()) is not None  # the cache that this fills is not pickled
             shares = part.key_group_ranges(1)
             assert [len(share) for share, _ in shares] == [1] * len(shares) or len(shares) == 1
             for share, size in shares:
@@ -81,7 +81,7 @@ def test_state_read_from_pickled_parts_is_complete(entry: dict[str, Any]) -> Non
         )
 
 
-# As Flink's own java.time prints a date and time that microseconds cannot hold.
+# A date and time that microseconds cannot represent, in the format of java.time.
 _NANOS = re.compile(r"T[\d:]{8}\.\d{6}(?!000)\d{3}(Z|$)")
 
 
@@ -119,5 +119,5 @@ def test_keys_with_nanoseconds_are_refused(
                 list(migrate.read_state(STATE / entry["path"], **arguments))
         else:
             assert list(migrate.read_state(STATE / entry["path"], **arguments))
-    # Keyed by Instant, LocalDateTime and java.sql.Timestamp.
+    # The keys are of type Instant, LocalDateTime, and java.sql.Timestamp.
     assert len(refused) >= 6 or "types" in name, refused

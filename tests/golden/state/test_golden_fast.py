@@ -14,7 +14,7 @@ from tests.support.compare_readers import compare_readers
 
 pytestmark = pytest.mark.slow
 
-# What the kernel must know by itself: some of each kind of shape.
+# States that the kernel must support: some of each kind.
 _KNOWN = {
     "types": {
         *("boolean", "byte", "short", "int", "long", "float", "double", "string", "bytes"),

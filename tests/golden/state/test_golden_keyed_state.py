@@ -18,20 +18,21 @@ from migrate.extensions.keyed_state.json_form import entry_json
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_state_manifest import ENTRIES
 
-# States of a user's classes, and the class that is named: Flink reads them with that class at hand.
+# States that contain a user's class, and the class that the refusal lists. Flink can read these
+# states because its classpath contains the class.
 _NEED_THEIR_CLASS = {
-    # A class that holds itself is Kryo's.
+    # Flink serializes a class that contains itself with Kryo.
     "tree": "testjobs.Things$Tree",
-    # A subclass that nobody registered is in no snapshot.
+    # A serializer snapshot does not contain unregistered subclasses.
     "manager": "testjobs.Things$Manager",
 }
-# Nothing of it is in a base yet.
+# Snapshots in which all state is only in the changelog.
 _LOGS = [entry for entry in ENTRIES if entry["name"].endswith("/changelog/retained")]
 READ = [entry for entry in ENTRIES if entry not in _LOGS]
 
 
 def lines(entries: Iterable[dict[str, Any]]) -> Counter[str]:
-    """Entries have no order."""
+    """Count the entries as JSON, because they have no order."""
     return Counter(json.dumps(entry, sort_keys=True) for entry in entries)
 
 
@@ -63,7 +64,7 @@ def test_every_keyed_entry_matches_state_restored_by_flink(entry: dict[str, Any]
             told = refusal(state)
             assert named in told or (of in several and "stored after" in told), name
         elif not entry["name"].endswith("/canonical") and of in blocked and state.reason:
-            # In a stream of the heap backend, it is stored after one that cannot be read.
+            # In the heap backend's stream, this state is stored after an unreadable state.
             assert "stored after" in refusal(state), name
         else:
             found_lines = lines(entry_json(state, one) for one in state.entries())
@@ -71,7 +72,7 @@ def test_every_keyed_entry_matches_state_restored_by_flink(entry: dict[str, Any]
 
 
 def refusal(state: KeyedState) -> str:
-    """What is said of a state that cannot be read."""
+    """Return the reason why a state cannot be read."""
     with pytest.raises(DecodeError) as refused:
         list(state.entries())
     assert refused.value.kind is ErrorKind.UNSUPPORTED
@@ -87,7 +88,7 @@ def test_changelog_state_is_refused_with_reason(entry: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["1.20/rocksdb-rescaled-up", "2.2/file-merging"])
-def test_keyed_state_with_missing_subtask_file_is_not_partly_read(
+def test_keyed_state_is_read_completely_or_refused_if_subtask_file_is_missing(
     name: str, tmp_path: Path
 ) -> None:
     """Regression: The entries of the other subtasks were returned as the whole state."""
@@ -110,4 +111,5 @@ def test_keyed_state_with_missing_subtask_file_is_not_partly_read(
                 entries = sum(1 for _ in state.entries())
                 assert entries == expected[state.operator_id, state.name], state.name
                 found["complete"] += 1
-    assert found["unread"] and found["complete"] == len(expected)  # one file has other state
+    # One file contains no keyed state, so the copy without it is complete.
+    assert found["unread"] and found["complete"] == len(expected)

@@ -15,7 +15,7 @@ from tests.support.keyed_jobs import dump_keyed_state
 
 ENTRIES: list[dict[str, Any]] = json.loads(MANIFEST.read_text())["snapshots"]
 
-# What a clone of the repository is to bear.
+# The maximum size of the files that every clone of the repository contains.
 _MOST_BYTES = 5_500_000
 
 
@@ -35,7 +35,7 @@ def test_keyed_state_snapshot_files_match_manifest() -> None:
 
 
 def by_operator(operators: list[dict[str, Any]]) -> list[Any]:
-    """Operators, their states with their entries in one order."""
+    """Return the operators, with the entries of each state in a fixed order."""
     return [
         operator
         | {
@@ -51,7 +51,10 @@ def by_operator(operators: list[dict[str, Any]]) -> list[Any]:
 
 
 def heap_backend_reads(entry: dict[str, Any]) -> bool:
-    """Whether it does, and wherever the files are: a checkpoint's may be named by absolute URIs."""
+    """Return whether the heap backend can read the snapshot from any directory.
+
+    The metadata of other snapshots may contain absolute URIs.
+    """
     _, job, form = entry["name"].split("/")
     files = job.startswith("rocksdb") or job.endswith("forst")
     return form == "canonical" or (form == "native" and not files)

@@ -32,7 +32,7 @@ from tests.support.keyed_bytes import (
 
 WRITTEN: list[dict[str, Any]] = json.loads((Path(__file__).parent / "serializers.json").read_text())
 _KEYS = [one for one in WRITTEN if "key" in one]
-# In a key group as good as any: their hash codes are not recomputed.
+# Types whose key group is not checked, because the decoder does not compute their hash codes.
 _ANY_GROUP = {
     "count window",
     "DecimalData",
@@ -87,7 +87,7 @@ def test_decoded_list_elements_match_flinks_objects(
 
 
 def _keyed(one: dict[str, Any], key_group: int, *, heap: bool) -> Handle:
-    """A value of 1 under the key, in the namespace "ns"."""
+    """Return a state with the value 1 for the key in the namespace ``ns``."""
     key = BytesSerializer(bytes.fromhex(one["snapshot"]))
     out = DataOutput()
     out.raw(encode_head(key, [KeyedState("count", "VALUE", STRING, LONG, ())]))
@@ -128,7 +128,7 @@ def test_key_in_wrong_key_group_is_refused(written: list[dict[str, Any]], heap: 
         assert refused.value.field == "state 'count'"
 
 
-# At how many places the bytes of a value are cut.
+# The maximum number of places at which the test truncates a value.
 _MOST_CUTS = 12
 
 
