@@ -79,13 +79,13 @@ def test_diff_measures_right_side_relative_to_left_side() -> None:
     assert [row.records_between for row in compared.rows] == [0, 3, 4]
 
 
-def test_difference_is_empty_for_partition_missing_from_a_side() -> None:
+def test_difference_is_undefined_for_partition_missing_from_one_side() -> None:
     compared = diff(side({0: 5}), side({1: 5}), {})
     assert relations(compared) == [Relation.ONLY_LEFT, Relation.ONLY_RIGHT]
     assert [row.difference for row in compared.rows] == [None, None]
 
 
-def test_diff_compares_offset_0_as_valid_offset() -> None:
+def test_diff_treats_offset_0_as_valid_offset() -> None:
     compared = diff(side({0: 0, 1: 0}), side({0: 0, 1: 7}), {})
     assert relations(compared) == [Relation.SAME, Relation.AHEAD]
 
@@ -116,11 +116,14 @@ def test_diff_does_not_resolve_latest_to_current_log_end_offset() -> None:
         (Unknown.UNRESOLVED, True),
     ],
 )
-def test_equal_markers_differ_unless_earliest(state: Marker | Unknown, differs: bool) -> None:
+def test_equal_markers_count_as_difference_except_earliest(
+    state: Marker | Unknown, differs: bool
+) -> None:
+    """The marker "latest" or "committed" can mean a different offset on each side."""
     assert diff(side({0: state}), side({0: state}), {}).differs is differs
 
 
-def test_records_between_counts_only_retained_records() -> None:
+def test_diff_record_count_excludes_offsets_outside_log() -> None:
     left, right = side({0: 5, 1: 5, 2: 1, 3: 30}), side({0: 20, 1: 50, 2: 4, 3: 40})
     ranges = logs({0: (10, 30), 1: (0, 30), 2: (10, 30), 3: (10, 30)})
     compared = diff(left, right, ranges)
@@ -128,7 +131,7 @@ def test_records_between_counts_only_retained_records() -> None:
     assert [row.records_between for row in compared.rows] == [10, 25, 0, 0]
 
 
-def test_diff_totals_keep_ahead_and_behind_separate() -> None:
+def test_diff_totals_count_ahead_and_behind_separately() -> None:
     compared = diff(side({0: 5, 1: 5, 2: 0}), side({0: 8, 1: 2, 3: 0}), {})
     totals = compared.totals
     assert (totals.offsets_ahead, totals.offsets_behind) == (3, 3)
@@ -175,7 +178,7 @@ def test_lag_is_log_end_offset_minus_offset_of_right_side(tmp_path: Path) -> Non
     right = side({0: 5, 1: 10, 2: 11, 3: Marker.LATEST, 5: Marker.EARLIEST})
     ranges = logs(dict.fromkeys(range(5), (0, 10)) | {5: (3, 10)})
     compared = diff(left, right, ranges)
-    # An offset beyond the log end is of another log, and `latest` is not today's log end.
+    # An offset beyond the log end is of a different log, and `latest` is not the current log end.
     lags = [5, 0, None, None, None, 7]
     assert [row.lag for row in compared.rows] == lags
     assert (compared.totals.lag, compared.totals.lag_unknown) == (12, 2)
@@ -192,7 +195,7 @@ def test_lag_is_log_end_offset_minus_offset_of_right_side(tmp_path: Path) -> Non
     assert "LAG" not in diff_table(without, io.StringIO())
 
 
-def test_diff_csv_has_row_per_partition() -> None:
+def test_diff_csv_has_one_row_per_partition() -> None:
     rows = list(csv.DictReader(io.StringIO(diff_csv(_every_relation()))))
     assert [row["relation"] for row in rows] == [
         "same",
@@ -217,7 +220,7 @@ def test_diff_table_shows_states_with_resolved_offsets() -> None:
 
 
 @pytest.mark.slow
-def test_diff_table_folds_thousands_of_partitions_by_topic() -> None:
+def test_diff_table_has_one_row_per_topic_for_thousands_of_partitions() -> None:
     many = diff(side(dict.fromkeys(range(1500), 5)), side(dict.fromkeys(range(1500), 6)), {})
     folded = diff_table(many, io.StringIO())
     assert len(folded.splitlines()) < 10
@@ -386,7 +389,7 @@ def test_file_that_is_not_a_group_csv_is_refused(tmp_path: Path, text: str, code
 
 @pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["csv", "json"])
-def test_offset_files_are_limited_in_size_and_count(tmp_path: Path, prefix: str) -> None:
+def test_offsets_file_is_limited_to_16_mib_and_100000_offsets(tmp_path: Path, prefix: str) -> None:
     """Regression: A CSV file of 23 MB took 7 GB of memory and 218 seconds."""
     path = tmp_path / "offsets"
     read = read_group_csv if prefix == "csv" else read_starting_offsets
@@ -419,7 +422,7 @@ def test_invalid_offset_is_truncated_in_message(tmp_path: Path, value: str) -> N
     assert len(str(refused.value)) < 500
 
 
-def test_offsets_file_without_prefix_gets_hint(tmp_path: Path) -> None:
+def test_offsets_file_passed_without_json_prefix_gets_hint(tmp_path: Path) -> None:
     path = tmp_path / "offsets.json"
     path.write_text('{"t":{"0":5}}')
     result = migrate("to-spark", path)
@@ -442,9 +445,7 @@ _OTHERS = {
 
 
 @pytest.mark.parametrize("format", _OTHERS)
-def test_right_side_is_exported_in_format_that_other_programs_read(
-    tmp_path: Path, format: str
-) -> None:
+def test_diff_exports_right_side_in_formats_of_other_programs(tmp_path: Path, format: str) -> None:
     side = tmp_path / "offsets.json"
     side.write_text('{"it\'s":{"0":0},"a":{"10":2,"0":1}}')
     written = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
@@ -462,10 +463,8 @@ def test_right_side_is_exported_in_format_that_other_programs_read(
 
 
 @pytest.mark.parametrize("format", _OTHERS)
-def test_partitions_missing_from_exported_side_are_warned_about(
-    tmp_path: Path, format: str
-) -> None:
-    """Regression: Missing partitions were omitted silently, and the reader used other offsets."""
+def test_export_warns_about_partitions_missing_from_right_side(tmp_path: Path, format: str) -> None:
+    """Regression: The export omitted them silently, so its reader used other offsets."""
     left, right = tmp_path / "left.json", tmp_path / "right.json"
     left.write_text(json.dumps({"a": {"0": 1, "1": 2}, "u": {"7": 3}}))
     right.write_text('{"it\'s":{"0":0},"a":{"10":2,"0":1}}')
@@ -564,7 +563,7 @@ _BROKER = {"bootstrap.servers": "x:1"}
 
 
 def _answer(monkeypatch: pytest.MonkeyPatch, log: LogRange) -> list[Question]:
-    """Answer each question with this log of topic t; return the questions."""
+    """Answer each query of the broker with this log of topic t. Return the queries."""
     questions: list[Question] = []
 
     def take_snapshot(_: object, question: Question) -> ClusterSnapshot:
@@ -596,7 +595,7 @@ def outcomes(
     return {p.partition: (p.outcome, p.records) for p in checked.partitions}
 
 
-def test_verify_counts_lost_and_repeated_records_per_partition() -> None:
+def test_verify_counts_lost_and_duplicated_records_per_partition() -> None:
     assert outcomes({0: 5, 1: 5, 2: 5, 3: 5}, {0: 5, 1: 9, 2: 0}) == {
         0: (StartOutcome.OK, 0),
         1: (StartOutcome.LOST, 4),
@@ -605,7 +604,8 @@ def test_verify_counts_lost_and_repeated_records_per_partition() -> None:
     }
 
 
-def test_verify_accepts_start_below_current_log_start_for_earliest() -> None:
+def test_verify_accepts_start_below_log_start_if_expected_position_is_earliest() -> None:
+    """Retention may have deleted records after the query started."""
     earliest = dict.fromkeys(range(4), Marker.EARLIEST)
     ranges = {0: (6, 9), 1: (6, 9), 2: (6, 9)}
     assert outcomes(earliest, {0: 6, 1: 2, 2: 7, 3: 6}, ranges) == {
@@ -623,8 +623,8 @@ def test_verify_reports_unresolved_start_as_unknown(state: Marker | Unknown) -> 
     assert outcomes({0: state}, {0: 0}, {0: (0, 9)}) == {0: (StartOutcome.UNKNOWN, 0)}
 
 
-def test_verify_judges_partitions_missing_from_checkpoint() -> None:
-    # 1 was skipped, 2 and 3 are not in the seed: Spark starts 2 at 0 and fails on 3.
+def test_verify_reports_outcome_of_partitions_missing_from_checkpoint() -> None:
+    # Partition 1 skips records. Spark starts partition 2 at 0, and fails for 3 (not in the seed).
     ranges = {0: (0, 9), 1: (0, 9), 2: (0, 9), 3: (4, 9)}
     assert outcomes({0: 5}, {0: 5, 1: 9}, ranges) == {
         0: (StartOutcome.OK, 0),
@@ -647,7 +647,7 @@ def test_verify_assumes_start_at_0_for_partition_missing_from_seed() -> None:
 
 
 @pytest.mark.parametrize("expected", [5, 0, Marker.EARLIEST])
-def test_verify_reports_missing_for_topic_outside_query(expected: Start) -> None:
+def test_verify_reports_topic_that_query_does_not_read_as_missing(expected: Start) -> None:
     """A log that starts at offset 0 is no evidence that the query reads the topic."""
     assert outcomes({0: expected}, {}, {0: (0, 9), 1: (0, 9)}) == {
         0: (StartOutcome.MISSING, 0),
@@ -681,13 +681,13 @@ def test_verify_requires_start_position_within_log() -> None:
         1: (StartOutcome.EXPIRED, 3),
         2: (StartOutcome.BEYOND_END, 0),
         3: (StartOutcome.GONE, 0),
-        4: (StartOutcome.EXPIRED, 1),  # what it was to repeat is gone as well
+        4: (StartOutcome.EXPIRED, 1),  # the record to reread was deleted as well
         5: (StartOutcome.EXPIRED, 3),
         6: (StartOutcome.LOST, 1),
-        7: (StartOutcome.OK, 0),  # the log start itself, and the log end
+        7: (StartOutcome.OK, 0),  # at the log start offset; partition 8 is at the log end offset
         8: (StartOutcome.OK, 0),
     }
-    # One that has run on may leave its start to retention.
+    # A query that kept running no longer needs the records at its start.
     has_run = QueryStart(side({1: 5}), side({1: 8}), has_begun_batch=True)
     assert outcomes({1: 5}, {}, {1: (8, 9)}, query=has_run) == {1: (StartOutcome.OK, 0)}
 
@@ -696,9 +696,10 @@ def test_verify_requires_start_position_within_log() -> None:
     ("log_start", "has_run", "passed"),
     [(5, True, ()), (6, True, (("t", 0),)), (5, False, ())],
 )
-def test_verify_is_inconclusive_if_log_start_passed_seed(
+def test_verify_is_inconclusive_if_log_start_is_now_above_seed(
     log_start: int, has_run: bool, passed: tuple[tuple[str, int], ...]
 ) -> None:
+    """Retention may have deleted records of the seed before the first batch read them."""
     query = QueryStart(side({0: 5}), side({0: 8}), has_begun_batch=has_run)
     checked = verify_query(side({0: 5}), query, logs({0: (log_start, 9)}), new_at_earliest=True)
     assert checked.passed_by_log_start == passed
@@ -722,10 +723,10 @@ def test_verify_is_inconclusive_if_log_start_passed_seed(
 
 
 @pytest.mark.parametrize("expected", [{0: 5, 1: Marker.EARLIEST}, {0: 5}])
-def test_verify_is_inconclusive_if_log_start_passed_partition_without_offset(
+def test_verify_is_inconclusive_if_log_start_is_above_start_of_partition_without_offset(
     expected: Mapping[int, Start],
 ) -> None:
-    """Regression: If the checkpoint had no offset, the result was "verified"."""
+    """Regression: If the checkpoint had no offset for the partition, the result was "verified"."""
     query = QueryStart(side({0: 5, 1: 100}), side({0: 8, 1: 200}), has_begun_batch=True)
     ranges = logs({0: (5, 300), 1: (150, 300)})
     verification = verify_query(side(expected), query, ranges, new_at_earliest=True)
@@ -733,8 +734,11 @@ def test_verify_is_inconclusive_if_log_start_passed_partition_without_offset(
     assert "cannot be determined" in summary_line(verification)
 
 
-def test_verify_is_inconclusive_without_first_batches_of_query_log() -> None:
-    """The continuous trigger ignores a seed, and its first epochs may be deleted."""
+def test_verify_is_inconclusive_if_query_log_lacks_its_first_batches() -> None:
+    """Only the first batches show the start of a query with the continuous trigger.
+
+    This trigger ignores the seed, and its first epochs may be deleted.
+    """
     query = QueryStart(side({0: 3}), side({0: 9}), has_begun_batch=True)
     checked = verify_query(side({0: 3}), query, None, new_at_earliest=True)
     seeds = {"0": {("t", 0): 3}}
@@ -749,7 +753,7 @@ def test_verify_is_inconclusive_without_first_batches_of_query_log() -> None:
     assert any("no longer contains its first batches" in line for line in outcome_lines(gone))
 
 
-def test_verify_is_inconclusive_for_partition_missing_from_seed_and_batch() -> None:
+def test_verify_is_inconclusive_for_partition_missing_from_seed_and_newest_batch() -> None:
     query = QueryStart(side({0: 3}), side({0: 9}), has_begun_batch=True)
     ranges = logs({0: (0, 9), 1: (0, 9)})
     checked = verify_query(side({0: 3}), query, ranges, new_at_earliest=True)
@@ -817,7 +821,11 @@ def group(committed: Mapping[int, tuple[int, str] | tuple[int, str, int | None]]
     )
 
 
-def test_verify_distinguishes_newer_commits_from_offsets_set_too_far() -> None:
+def test_verify_distinguishes_newer_commits_from_too_high_offsets_written_by_migrate() -> None:
+    """A higher offset of another client is a newer commit.
+
+    A higher offset of migrate loses records.
+    """
     committed = {0: (5, ""), 1: (9, ""), 2: (9, ""), 3: (1, ""), 4: (1, "")}
     checked = verify_group(
         side(dict.fromkeys(range(6), 5)),
@@ -848,9 +856,10 @@ def test_verify_distinguishes_newer_commits_from_offsets_set_too_far() -> None:
     ("committed", "maybe_flink_commits"),
     [(("", None), 2), (("", 0), 0), (("a consumer's own", None), 0)],
 )
-def test_newer_commits_without_proof_are_not_verified(
+def test_verify_does_not_report_newer_commits_as_verified(
     committed: tuple[str, int | None], maybe_flink_commits: int
 ) -> None:
+    """Newer commits do not show the offsets at which the consumers started."""
     checked = verify_group(
         side({0: 5, 1: Marker.EARLIEST}),
         group({0: (9, *committed), 1: (3, *committed)}),
@@ -863,14 +872,14 @@ def test_newer_commits_without_proof_are_not_verified(
     assert checked.maybe_flink_commits == maybe_flink_commits
 
 
-def test_newer_commits_pass_only_if_every_other_partition_is_verified() -> None:
+def test_newer_commits_are_accepted_only_if_all_other_partitions_are_verified() -> None:
     for committed, as_good in (({0: (5, ""), 1: (9, "")}, True), ({0: (4, ""), 1: (9, "")}, False)):
         checked = verify_group(side({0: 5, 1: 5}), group(committed), None, new_at_earliest=True)
         assert checked.verified_or_moved_on is as_good
     assert not verify_group(side({}), group({}), None, new_at_earliest=True).verified_or_moved_on
 
 
-def test_verify_reports_missing_for_partition_added_after_commit() -> None:
+def test_verify_reports_partition_added_after_commit_as_missing() -> None:
     checked = verify_group(
         side({0: 5}),
         group({0: (5, "")}),
@@ -888,7 +897,7 @@ def starting_offsets_file(path: Path, offsets: Mapping[str, Mapping[str, int]]) 
     return f"json:{path}"
 
 
-def test_diff_exit_code_option_returns_1_for_different_sides(tmp_path: Path) -> None:
+def test_exit_code_option_of_diff_returns_1_for_different_sides(tmp_path: Path) -> None:
     one = starting_offsets_file(tmp_path / "one.json", {"t": {"0": 5}})
     two = starting_offsets_file(tmp_path / "two.json", {"t": {"0": 6}})
     assert migrate("diff", one, one, "--exit-code").code == 0
@@ -923,7 +932,7 @@ def test_diff_and_verify_accept_seed_until_seed_changes(tmp_path: Path) -> None:
         ("broker:newest", 2),
     ],
 )
-def test_diff_of_unavailable_side_fails_with_single_line(
+def test_diff_of_unavailable_side_fails_with_one_line_error(
     tmp_path: Path, left: str, code: int
 ) -> None:
     right = starting_offsets_file(tmp_path / "offsets.json", {"t": {"0": 5}})
@@ -947,7 +956,7 @@ def test_diff_page_is_ascii(tmp_path: Path) -> None:
     assert "t&#233;&#20013;&lt;" in page
 
 
-def test_diff_of_dynamic_source_requires_cluster() -> None:
+def test_diff_of_dynamic_source_requires_cluster_option() -> None:
     checkpoint = golden("2.2/dynamic")
     both = migrate("diff", checkpoint, checkpoint)
     assert (both.code, both.stdout) == (4, "")
@@ -968,10 +977,10 @@ def test_inspect_table_shows_cluster_of_position() -> None:
 
 
 @pytest.mark.parametrize(("log_end", "is_clipped"), [(20, False), (8, True)])
-def test_diff_page_shows_retained_count_only_if_log_is_clipped(
+def test_diff_page_has_column_for_records_in_log_only_if_numbers_differ(
     log_end: int, is_clipped: bool
 ) -> None:
-    """Regression: The page had two columns with the same numbers."""
+    """Regression: The page had this column even if its numbers equaled the previous column."""
     left, right = (PositionSet(name, {("t", 0): offset}) for name, offset in (("l", 5), ("r", 9)))
     compared = diff(left, right, {"t": {0: LogRange(0, log_end)}})
     assert compared.is_clipped is is_clipped

@@ -1,6 +1,6 @@
-"""Logs of a copied topic that are longer than the compared runs around the position.
+"""Match positions in copied logs that are longer than the records compared around a position.
 
-Each record has a unique name, so the judge can count lost and duplicated records.
+Each record has a unique name, so the tests can count lost and duplicated records.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.mirror_model import TOPIC, ModelLog, ModelReader, Partition, 
 Item = tuple[str, int] | None  # a record's name and time; None is a gap
 
 
-# A tenth of the default, for logs that are a tenth as long.
+# A tenth of the default values, because the logs are a tenth as long.
 _DEPTH = Depth(
     around=10, searched=200, around_at_most=2000, searched_at_most=10_000,
     block=4, counted=10_000, chunk=500,
@@ -54,12 +54,12 @@ def _foreign(number: int, time: int) -> list[Item]:
 
 
 def _with_markers(items: Sequence[Item]) -> list[Item]:
-    """Return a log of transactions of 10 records."""
+    """Return the items in transactions of 10 records, each followed by a marker."""
     return [item for at in range(0, len(items), 10) for item in (*items[at : at + 10], None)]
 
 
 def _log(items: Sequence[Item], first: int = 0) -> ModelLog:
-    """Return a log without its records below an offset."""
+    """Return a log of the items from the offset ``first`` on."""
     records = [
         Record(offset, name.encode(), name.encode(), timestamp=time)
         for offset, item in enumerate(items)
@@ -122,7 +122,7 @@ _VIOLATIONS = {MatchOutcome.OTHER_PARTITIONING, MatchOutcome.FILTERED, MatchOutc
 def _swapped(
     length: int, first: int, number: int
 ) -> tuple[dict[int, ModelLog], dict[int, ModelLog]]:
-    """Return two partitions, and copies in which a mirror has exchanged some of their records."""
+    """Return two partitions, and copies with some records exchanged between the partitions."""
     one, two, last = _named(0, length), _named(1, length), first + number
     return (
         {0: _log(one), 1: _log(two)},
@@ -133,14 +133,18 @@ def _swapped(
     )
 
 
-def test_records_in_other_partitions_between_samples_are_refused() -> None:
+def test_records_copied_to_different_partitions_are_detected_between_samples() -> None:
+    """The mirror exchanged records of two partitions far from the position."""
     old, new = _swapped(1000, 304, 56)
     found = _Found(old, new, {0: 990, 1: 100})
     assert found.outcomes == {MatchOutcome.OTHER_PARTITIONING}
 
 
 @pytest.mark.parametrize("first", [3200, 6300, 9400])
-def test_records_in_other_partitions_beyond_budget_are_refused_or_unread(first: int) -> None:
+def test_records_copied_to_different_partitions_are_detected_or_unread_beyond_budget(
+    first: int,
+) -> None:
+    """Beyond the read budget, migrate may count the exchanged records as unread instead."""
     old, new = _swapped(20_000, first, 1200)
     found = _Found(old, new, {0: 19_990, 1: 100})
     assert found.outcomes <= _VIOLATIONS or found.unread >= 1200
@@ -154,17 +158,17 @@ def test_long_log_is_compared_completely_within_budget() -> None:
     assert (found.lost, found.duplicated) == (0, 0)
 
 
-def test_number_of_compared_records_counts_each_record_once() -> None:
+def test_each_record_is_counted_once_as_compared() -> None:
     found = _Found({0: _log(_named(0, 300))}, {0: _log(_named(0, 300))}, {0: 250})
     assert [match.compared for match in found.matches.values()] == [300]
 
 
 @pytest.mark.parametrize("position", [0, 150, 1250, 5000, 6000])
 @pytest.mark.parametrize("log_start", [0, 120])
-def test_number_of_proved_records_counts_all_records_up_to_position(
+def test_proved_match_counts_exactly_the_records_before_position(
     position: int, log_start: int
 ) -> None:
-    """Regression: The number included records after the position."""
+    """Regression: The count included records after the position."""
     items = _named(0, 6000)
     old, new = {0: _log(items, log_start)}, {0: _log(items)}
     at = max(position, log_start)
@@ -174,8 +178,11 @@ def test_number_of_proved_records_counts_all_records_up_to_position(
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_copies_in_excess_of_older_records_are_not_counted_as_compared(is_whole: bool) -> None:
-    """Regression: The result was "proved", but 3 records of a client preceded the first copy."""
+def test_excess_records_before_first_copy_are_not_counted_as_compared(is_whole: bool) -> None:
+    """Regression: The result was "proved", but 3 records of a client preceded the first copy.
+
+    Retention deleted 62 records of the old log, but 65 records precede the first copy.
+    """
     items = _named(0, 120)
     old, new = _log(items, 62), _log([*items[:60], *_foreign(3, 1060), *items[60:]])
     found = _Found({0: old}, {0: new}, {0: 100}, is_whole=is_whole)
@@ -186,10 +193,10 @@ def test_copies_in_excess_of_older_records_are_not_counted_as_compared(is_whole:
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_later_records_before_the_first_copy_are_refused(is_whole: bool) -> None:
-    """Regression: The result was "proved", but the mirror had copied skipped records last.
+def test_copies_of_later_records_before_first_copy_are_refused(is_whole: bool) -> None:
+    """Regression: The result was "proved", but the mirror had copied the last records too early.
 
-    The offset syncs narrow the search, so the later records are outside the searched range.
+    The offset syncs narrow the search, so these copies are outside the searched range.
     """
     items: list[Item] = [(f"0/{at}", 1000) for at in range(9000)]
     old = _log(items, 1000)
@@ -199,7 +206,7 @@ def test_later_records_before_the_first_copy_are_refused(is_whole: bool) -> None
 
 
 @pytest.mark.parametrize("end", [85, 120])
-def test_mirror_that_restarts_from_its_start_has_copied_the_consumed_records(end: int) -> None:
+def test_records_copied_before_mirror_restarts_from_beginning_count_as_copied(end: int) -> None:
     """Regression: 72 records were reported as not copied, but nearly all were copied."""
     items = _named(0, 120)
     new = {0: _log([*items[:end], *items[:10]])}
@@ -212,7 +219,7 @@ def test_mirror_that_restarts_from_its_start_has_copied_the_consumed_records(end
 
 
 def _beats(number: int) -> ModelLog:
-    """Return a log of a record and equal ones, as a mirror has copied it."""
+    """Return a log of one distinct record, and this number of equal records."""
     return _log([("a", 1000), *[("beat", 1001)] * number])
 
 
@@ -232,19 +239,21 @@ def test_offset_syncs_show_which_of_equal_records_are_copied(
 @pytest.mark.parametrize(
     "syncs",
     [
-        [(0, 60, 60)],  # no sync of a record that differs from others
-        [(0, 5, 0), (0, 60, 60)],  # one does not agree
-        [(0, 0, 0), (0, 60, 60), (0, 7, 61)],  # newer ones are of another copy of the topic
+        [(0, 60, 60)],  # no sync of the distinct record
+        [(0, 5, 0), (0, 60, 60)],  # the first sync contradicts the logs
+        [(0, 0, 0), (0, 60, 60), (0, 7, 61)],  # the last sync is of a different copy
         [(0, 0, 0), (0, 60, 60), (0, 80, 3)],
     ],
 )
-def test_offset_syncs_of_another_copy_of_topic_are_ignored(syncs: list[Sync]) -> None:
+def test_unreliable_offset_syncs_are_ignored(syncs: list[Sync]) -> None:
+    """These syncs may belong to a different copy of the topic, so the match stays ambiguous."""
     found = _Found({0: _beats(100)}, {0: _beats(60)}, {0: 50}, syncs=[syncs])
     assert found.outcomes == {MatchOutcome.AMBIGUOUS}
 
 
 @pytest.mark.parametrize("at", [6000, 15_000, 25_000])
-def test_foreign_records_beyond_budget_are_found_or_unread(at: int) -> None:
+def test_foreign_records_beyond_budget_are_detected_or_counted_as_unread(at: int) -> None:
+    """Foreign records are records in the new log that the mirror did not copy."""
     items = _named(0, 30_000)
     old = {0: _log(_with_markers(items))}
     new = {0: _log([*items[:at], *_foreign(20, 1000 + at), *items[at:]])}
@@ -254,7 +263,8 @@ def test_foreign_records_beyond_budget_are_found_or_unread(at: int) -> None:
     assert _Found(old, new, position, is_whole=True).outcomes == {MatchOutcome.FOREIGN}
 
 
-def test_missing_records_beyond_budget_are_counted_as_lost_and_unread() -> None:
+def test_missing_copies_beyond_budget_are_counted_as_unread() -> None:
+    """The mirror did not copy 100 records. Only a comparison of the whole logs detects this."""
     items = _named(0, 30_000)
     old, new = {0: _log(_with_markers(items))}, {0: _log(items[:25_000] + items[25_100:])}
     position = {0: old[0].records[300].offset}
@@ -263,26 +273,27 @@ def test_missing_records_beyond_budget_are_counted_as_lost_and_unread() -> None:
     assert _Found(old, new, position, is_whole=True).outcomes == {MatchOutcome.FILTERED}
 
 
-def test_missing_records_far_from_position_refuse_compacted_topic() -> None:
+def test_compacted_topic_does_not_match_if_copies_far_from_position_are_missing() -> None:
     items = _named(0, 1000)
     old, new = {0: _log(items)}, {0: _log(items[:700] + items[750:])}
     assert _Found(old, new, {0: 400}, is_compacted=True).outcomes == {MatchOutcome.NOT_FOUND}
 
 
-def test_foreign_records_far_from_position_refuse_compacted_topic() -> None:
+def test_compacted_topic_does_not_match_if_foreign_records_are_far_from_position() -> None:
     items = _named(0, 1000)
     new = {0: _log([*items[:50], *_foreign(20, 1050), *items[50:]])}
     found = _Found({0: _log(items)}, new, {0: 400}, is_compacted=True)
     assert found.outcomes == {MatchOutcome.NOT_FOUND}
 
 
-def test_compacted_topic_beyond_the_budget_is_sampled() -> None:
+def test_compacted_topic_larger_than_budget_is_sampled() -> None:
     items = _named(0, 25_000)
     found = _Found({0: _log(items)}, {0: _log(items)}, {0: 12_500}, is_compacted=True)
     assert found.outcomes == {MatchOutcome.MATCHED} and found.unread == 5000
 
 
-def test_new_records_in_target_match_although_second_partition_is_unread() -> None:
+def test_position_matches_if_new_records_may_be_copies_from_unread_partition() -> None:
+    """The new records count as unread, because the second partition is not read completely."""
     items, other = _named(0, 2000), _named(1, 15_000)
     moved = [(f"moved/{at}", 2500 + at) for at in range(20)]
     found = _Found(
@@ -294,7 +305,9 @@ def test_new_records_in_target_match_although_second_partition_is_unread() -> No
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_older_copies_with_unordered_timestamps_are_not_foreign(is_whole: bool) -> None:
+def test_copies_of_expired_records_with_unordered_timestamps_are_not_foreign(
+    is_whole: bool,
+) -> None:
     rng = random.Random(2)
     items = [(f"0/{at}", 100_000 + at * 10 - rng.randint(0, 10_000)) for at in range(26_000)]
     full = _log(_with_markers(items))
@@ -307,7 +320,9 @@ def test_older_copies_with_unordered_timestamps_are_not_foreign(is_whole: bool) 
 
 @pytest.mark.parametrize("is_whole", [False, True])
 @pytest.mark.parametrize("back_to", [4000, 9000])
-def test_duplicate_copies_before_position_match(back_to: int, is_whole: bool) -> None:
+def test_position_matches_after_mirror_duplicated_earlier_records(
+    back_to: int, is_whole: bool
+) -> None:
     items = _named(0, 20_000)
     new = {0: _log(items[:10_000] + items[back_to:])}
     found = _Found({0: _log(items)}, new, {0: 19_000}, is_whole=is_whole)
@@ -315,7 +330,7 @@ def test_duplicate_copies_before_position_match(back_to: int, is_whole: bool) ->
     assert (found.lost, found.duplicated) == (0, 0)
 
 
-def test_mirror_rewound_below_new_log_start_matches() -> None:
+def test_position_matches_after_mirror_rewound_below_first_record_of_new_log() -> None:
     items = _named(0, 5000)
     found = _Found({0: _log(items)}, {0: _log(items[200:4000] + items[100:])}, {0: 4500})
     assert found.outcomes == {MatchOutcome.MATCHED} and found.is_complete
@@ -352,8 +367,8 @@ def test_foreign_records_before_later_copies_are_not_reported_as_filtered() -> N
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_lost_headers_after_position_are_not_reported_as_rewind(is_whole: bool) -> None:
-    """Regression: The result was "mirror went back", because headers were not compared."""
+def test_copies_that_lack_headers_are_reported_as_foreign_instead_of_rewind(is_whole: bool) -> None:
+    """Regression: The result was "the mirror rewound", because headers were not compared."""
     plain = _log(_named(0, 120))
     old = [record._replace(headers=(("id", b"1"),)) for record in plain.records]
     new = [*old[:60], *plain.records[60:]]
@@ -363,8 +378,8 @@ def test_lost_headers_after_position_are_not_reported_as_rewind(is_whole: bool) 
 
 
 @pytest.mark.parametrize("number", [16, 120, 9000])
-def test_copies_of_lost_records_after_rewind_are_not_foreign(number: int) -> None:
-    """Regression: Second copies of records that the old log had lost counted as foreign records."""
+def test_copies_of_expired_records_after_mirror_rewind_are_not_foreign(number: int) -> None:
+    """Regression: Copies of records that retention had deleted from the old log were "foreign"."""
     items, position = _named(0, number), {0: number - 2}
     old = {0: _log(items, 4)}
     found = _Found(old, {0: _log([*items[6:], *items[:6]])}, position)
@@ -372,7 +387,8 @@ def test_copies_of_lost_records_after_rewind_are_not_foreign(number: int) -> Non
     assert match.outcome is MatchOutcome.WENT_BACK and match.next_offset == number - 8
 
 
-def test_more_copies_than_lost_records_after_rewind_are_foreign() -> None:
+def test_records_after_mirror_rewind_are_foreign_if_they_outnumber_expired_records() -> None:
+    """Retention deleted 4 records of the old log, but 5 records of the new log have no original."""
     items = _named(0, 16)
     new = _log([*items[6:], *_foreign(5, 2000), *items[4:6]])
     found = _Found({0: _log(items, 4)}, {0: new}, {0: 14})
@@ -380,10 +396,10 @@ def test_more_copies_than_lost_records_after_rewind_are_foreign() -> None:
 
 
 @pytest.mark.parametrize("position", [60, 110])
-def test_changed_records_between_equal_records_are_counted_exactly(position: int) -> None:
-    """Regression: The result was "at least 20" missing records instead of exactly 4.
+def test_changed_records_among_equal_records_do_not_inflate_count(position: int) -> None:
+    """Regression: The result was "at least 20" missing records, but only 4 records had changed.
 
-    The mirror changed 4 records, so 4 records are missing, and 4 are foreign.
+    Each changed record counts as missing and as foreign.
     """
     items = [("beat", 1000) if at % 5 else (f"0/{at}", 1000) for at in range(120)]
     new = [("changed" + name, time) if name in ("0/50", "0/55", "0/60", "0/65") else (name, time)
@@ -395,7 +411,7 @@ def test_changed_records_between_equal_records_are_counted_exactly(position: int
     assert (match.outcome, match.records) == (MatchOutcome.FILTERED, 1)
 
 
-def test_copy_of_first_record_that_equals_last_record_is_not_at_the_end() -> None:
+def test_single_copy_equal_to_first_and_last_record_is_not_at_end() -> None:
     """Regression: The result was "at the end", but only 1 of 60 records was copied."""
     items = [("beat", 1000) if at in (0, 59) else (f"0/{at}", 1000) for at in range(60)]
     found = _Found({0: _log(items)}, {0: _log(items[:1])}, {0: 60})
@@ -409,7 +425,7 @@ def test_copy_of_first_record_that_equals_last_record_is_not_at_the_end() -> Non
 @pytest.mark.parametrize(
     ("foreign", "outcome"), [(0, MatchOutcome.WENT_BACK), (1, MatchOutcome.FOREIGN)]
 )
-def test_rewind_after_many_records_of_moved_producers_does_not_match(
+def test_position_does_not_match_if_mirror_rewound_after_many_foreign_records(
     foreign: int, outcome: MatchOutcome, is_whole: bool
 ) -> None:
     """Regression: The result was "proved", but the mirror copied all records again."""
@@ -419,7 +435,7 @@ def test_rewind_after_many_records_of_moved_producers_does_not_match(
     assert found.outcomes == {outcome}
 
 
-def test_position_matches_before_many_records_of_moved_producers() -> None:
+def test_position_matches_if_many_foreign_records_follow_all_copies() -> None:
     items = _named(0, 30)
     copies = _log([*items, *_foreign(1200, 2000)])
     found = _Found({0: _log(items)}, {0: copies}, {0: 28}, is_whole=True)
@@ -428,7 +444,7 @@ def test_position_matches_before_many_records_of_moved_producers() -> None:
 
 @pytest.mark.parametrize("is_whole", [False, True])
 @pytest.mark.parametrize("foreign", [0, 1])
-def test_rewind_to_records_that_old_log_has_lost_does_not_match(
+def test_position_does_not_match_if_mirror_rewound_to_expired_records(
     foreign: int, is_whole: bool
 ) -> None:
     """Regression: The result was "proved", because copies were mistaken for new records."""
@@ -439,7 +455,9 @@ def test_rewind_to_records_that_old_log_has_lost_does_not_match(
 
 
 @pytest.mark.parametrize("number", [30, 1500])
-def test_last_records_that_both_logs_may_have_lost_do_not_count_as_compared(number: int) -> None:
+def test_last_records_do_not_count_as_compared_if_they_may_be_copies_of_expired_records(
+    number: int,
+) -> None:
     """Regression: The result was "at the end", but the mirror copied all records again."""
     items = _named(0, number)
     old = {0: _log(items, 19)}
@@ -453,10 +471,10 @@ def test_last_records_that_both_logs_may_have_lost_do_not_count_as_compared(numb
 
 @pytest.mark.parametrize("is_whole", [False, True])
 @pytest.mark.parametrize("number", [30, 1500])
-def test_records_before_second_copy_of_first_kept_record_do_not_count_as_compared(
+def test_records_before_second_copy_of_first_retained_record_do_not_count_as_compared(
     number: int, is_whole: bool
 ) -> None:
-    """Regression: The result was "proved", but other clients had written 2 of the records."""
+    """Regression: The result was "proved", but other clients had written 2 of these records."""
     items, kept = _named(0, number), number - 6
     new = _log([*items, *items[kept - 6 : kept], *_foreign(2, 0), *items[kept:]])
     found = _Found({0: _log(items, kept)}, {0: new}, {0: number}, is_whole=is_whole)
@@ -467,15 +485,20 @@ def test_records_before_second_copy_of_first_kept_record_do_not_count_as_compare
 
 
 @pytest.mark.parametrize("log_start", [0, 18])
-def test_records_before_compared_runs_do_not_count_as_compared(log_start: int) -> None:
-    """Regression: The result was "at the end" (log start 0) or "foreign records" (log start 18)."""
+def test_records_without_original_before_last_copies_do_not_count_as_compared(
+    log_start: int,
+) -> None:
+    """Regression: The result was "at the end" (log start 0) or "foreign records" (log start 18).
+
+    Retention deleted some of the originals, so these records count as unread.
+    """
     items = _named(0, 30)
     new = _log([*items[:20], *items[11:18], *_foreign(2, 1000), *items[18:20]], log_start)
     found = _Found({0: _log(items, 18)}, {0: new}, {0: 20})
     assert found.outcomes == {MatchOutcome.AT_END} and found.unread >= 9
 
 
-def test_older_records_in_history_do_not_count_as_compared() -> None:
+def test_records_before_copies_of_retained_records_do_not_count_as_compared() -> None:
     """Regression: The result was "proved", but other clients had written 130 of the records."""
     items = _named(0, 60)
     new = _log([*items[:57], *items[:12], *_foreign(130, 0), *items[12:57]])
@@ -484,7 +507,7 @@ def test_older_records_in_history_do_not_count_as_compared() -> None:
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_last_copy_that_equals_record_far_away_is_ambiguous(is_whole: bool) -> None:
+def test_last_copy_is_ambiguous_if_it_equals_a_distant_record(is_whole: bool) -> None:
     """Regression: The result was "proved", but the mirror may have rewound to an equal record."""
     items = [("beat", 1004) if at in (4, 59) else (f"0/{at}", 1000 + at) for at in range(60)]
     found = _Found({0: _log(items)}, {0: _log(items)}, {0: 55}, is_whole=is_whole)
@@ -493,7 +516,7 @@ def test_last_copy_that_equals_record_far_away_is_ambiguous(is_whole: bool) -> N
     assert (match.records, match.bound) == (55, Bound.AT_MOST)
 
 
-def test_single_copy_of_distant_record_does_not_match() -> None:
+def test_single_copy_does_not_match_if_it_equals_a_distant_record() -> None:
     """Regression: The result was "matched", but only 1 of 60 records was copied."""
     for equal in (0, 59):
         beats = (equal, 30)
@@ -502,7 +525,7 @@ def test_single_copy_of_distant_record_does_not_match() -> None:
         assert not any(match.outcome.is_match for match in found.matches.values())
 
 
-def test_expired_records_are_a_lower_bound_if_first_copy_equals_record_far_away() -> None:
+def test_number_of_expired_records_is_lower_bound_if_first_copy_equals_distant_record() -> None:
     """Regression: The result was "exactly 1,990" records, but 2,010 were missing."""
     beats = (5190, 5210)
     items = [("beat", 6190) if at in beats else (f"0/{at}", 1000 + at) for at in range(6000)]
@@ -511,8 +534,8 @@ def test_expired_records_are_a_lower_bound_if_first_copy_equals_record_far_away(
     assert match.outcome is not MatchOutcome.EXPIRED or match.bound is Bound.AT_LEAST
 
 
-def test_skipped_records_are_not_counted_if_next_copy_equals_older_record() -> None:
-    """Regression: The result was "filtered, at least 33", but the first batch was copied late."""
+def test_records_are_not_reported_as_filtered_if_next_copy_equals_older_record() -> None:
+    """Regression: The result was "filtered, at least 33", but only 2 records were exchanged."""
     items = [("beat", 1000) if at in (0, 35) else (f"0/{at}", 1000 + at) for at in range(60)]
     new = _log([items[1], items[0], *items[2:]])
     (match,) = _Found({0: _log(items)}, {0: new}, {0: 55}).matches.values()
@@ -520,10 +543,10 @@ def test_skipped_records_are_not_counted_if_next_copy_equals_older_record() -> N
 
 
 @pytest.mark.parametrize("position", [20, 55])
-def test_topic_that_was_changed_to_append_time_is_named_as_reason(position: int) -> None:
-    """Regression: The result was "foreign records", because the topic had set timestamps.
+def test_change_of_topic_to_log_append_time_is_reported_as_reason(position: int) -> None:
+    """Regression: The result was "foreign records".
 
-    The topic sets the timestamps of the copies from 30 on.
+    The new topic replaces the timestamps of the copies from the 30th record on.
     """
     old = _log(_named(0, 60))
     stamped = [

@@ -1,6 +1,6 @@
-"""Find the place of a position in a mirrored copy of its log.
+"""Find a position in a mirrored copy of its log.
 
-A model of a mirror makes the copies. The mirror copies in order, can be killed and go back, and can
+A model of a mirror makes the copies. The mirror copies in order, can be killed and rewind, and can
 lag. Retention, compaction, and transaction markers leave gaps on both sides.
 """
 
@@ -27,7 +27,7 @@ from migrate.planning.plan import MatchOutcome
 
 
 def _record(offset: int, name: str, **more: object) -> Record:
-    """A record named after its content; before a dot is its key."""
+    """Return a record with the name as its content. The part before a dot is its key."""
     digest, key = name.encode(), name.partition(".")[0].encode()
     return Record(offset, digest, key, **more)  # type: ignore[arg-type]
 
@@ -46,7 +46,7 @@ def _old(
     from_start: bool | None = None,
     log_start: int = 0,
 ) -> Surroundings:
-    """What lies around the ``at``-th record of a log of these; the n-th has the offset 10n."""
+    """Return the surroundings of the ``at``-th record. The n-th record has the offset 10n."""
     records = _log(names, 10)
     first, last = max(0, at - most), min(len(records), at + most)
     return Surroundings(
@@ -61,14 +61,14 @@ def _old(
 
 
 def _new(names: str, *, from_start: bool = True, to_end: bool = True) -> Surroundings:
-    """A run of a log: the n-th record has the offset 100 + 3n."""
+    """Return a part of a log in which the n-th record has the offset 100 + 3n."""
     records = tuple(_log(names, 3, 100))
     end = records[-1].offset + 1 if records else 0
     return Surroundings(0, (), records, end, from_start, to_end)
 
 
 def _short(match: Match) -> tuple[object, ...]:
-    """What the tests below compare."""
+    """Return the compared fields."""
     return (
         match.outcome, match.next_offset, match.before, match.after, match.records, match.reason
     )  # fmt: skip
@@ -81,23 +81,23 @@ LETTERS = "a b c d e f g h"
     ("old", "new", "match"),
     [
         (_old(LETTERS, 4), _new(LETTERS), Match(MatchOutcome.MATCHED, 112, 4, 4)),
-        # At either end of a log.
+        # The position is at the start or the end of the log.
         (_old(LETTERS, 0), _new(LETTERS), Match(MatchOutcome.MATCHED, 100, 0, 4)),
         (_old(LETTERS, 8), _new(LETTERS), Match(MatchOutcome.AT_END, 122, 4)),
-        # The mirror went on, or others write to the new topic.
+        # The mirror kept running, or other clients write to the new topic.
         (_old(LETTERS, 8), _new(LETTERS + " i"), Match(MatchOutcome.AT_END, 124, 4)),
-        # The mirror has copied all that was consumed, and nothing more.
+        # The mirror has copied only consumed records: all of them, or some.
         (_old(LETTERS, 4), _new("a b c d"), Match(MatchOutcome.AT_END, 110, 4)),
         (_old(LETTERS, 4), _new("a b c"), Match(MatchOutcome.LAGGING, records=1)),
         (_old(LETTERS, 4), _new("a"), Match(MatchOutcome.LAGGING, records=3)),
         (_old(LETTERS, 4), _new(""), Match(MatchOutcome.LAGGING, records=4)),
-        # Retention, on either side.
+        # Retention deleted records of the old or the new log.
         (_old(LETTERS, 4), _new("c d e f"), Match(MatchOutcome.MATCHED, 106, 2, 2)),
         (_old(LETTERS, 4), _new("e f g h"), Match(MatchOutcome.MATCHED, 100, 0, 4)),
         (_old(LETTERS, 4), _new("f g h"), Match(MatchOutcome.EXPIRED, records=1)),
         (_old("d e f", 1, log_start=5), _new(LETTERS), Match(MatchOutcome.MATCHED, 112, 1, 2)),
         (_old("e f", 0, log_start=5), _new(LETTERS), Match(MatchOutcome.MATCHED, 112, 0, 2)),
-        # A mirror that was killed: it went back over the position, before it, and after it.
+        # The mirror was killed, and rewound: across, before, and after the position.
         (
             _old(LETTERS, 4),
             _new("a b c d e f c d e f g h"),
@@ -106,9 +106,9 @@ LETTERS = "a b c d e f g h"
         (_old(LETTERS, 4), _new("a b c d c d e f g h"), Match(MatchOutcome.MATCHED, 118, 2, 4)),
         (_old(LETTERS, 4), _new("a b c d e f f g h"), Match(MatchOutcome.WENT_BACK, 112, 4, 2, 1)),
         (_old(LETTERS, 8), _new(LETTERS + " g h"), Match(MatchOutcome.AT_END, 128, 2)),
-        # It goes over them now, or has passed the position before.
+        # The mirror has rewound, and has not yet copied all these records again.
         (_old(LETTERS, 4), _new("a b c d e f c d"), Match(MatchOutcome.WENT_BACK, 112, 4, 2, 2)),
-        # Regression: the consumed records were "not copied yet".
+        # Regression: The result was that the consumed records were not copied yet.
         (
             _old(LETTERS, 8),
             _new(LETTERS + " e f"),
@@ -119,13 +119,13 @@ LETTERS = "a b c d e f g h"
         # Equal records.
         (_old("a x x x x b", 3), _new("a x x x x b"), Match(MatchOutcome.MATCHED, 109, 3, 3)),
         (_old("x " * 20, 10), _new("x " * 20), not_found_match(EQUAL_RECORDS)),
-        # The mirror has not copied the last of equal records.
+        # The mirror has not copied the last of the equal records.
         (_old("a x x", 3), _new("a x"), Match(MatchOutcome.LAGGING, records=1)),
         (_old("x x", 2), _new("x"), Match(MatchOutcome.AMBIGUOUS, 101, 1, records=1)),
         (_old("a x x b", 3), _new("a x"), Match(MatchOutcome.LAGGING, records=1)),
         (_old("a x x x", 4), _new("a x x"), Match(MatchOutcome.LAGGING, records=1)),
         (_old("a x x b", 3), _new("a x x"), Match(MatchOutcome.AMBIGUOUS, 107, 3, records=1)),
-        # Nothing on both sides.
+        # Both logs are empty.
         (_old("", 0), _new(""), Match(MatchOutcome.AT_END, 0)),
     ],
 )
@@ -160,7 +160,7 @@ def test_position_without_matching_records_is_not_found(new: Surroundings, reaso
         ("a b c d e h", MatchOutcome.FILTERED, 2),
     ],
 )
-def test_violated_mirror_assumption_is_reported(
+def test_copy_with_foreign_or_missing_records_does_not_match(
     new: str, outcome: MatchOutcome, records: int
 ) -> None:
     match = match_records(_old(LETTERS, 4), _new(new))
@@ -176,16 +176,16 @@ def test_partial_copy_of_log_is_sufficient(new: str, first: int, agreeing: tuple
     assert _short(match) == _short(Match(MatchOutcome.MATCHED, first, *agreeing))
 
 
-def test_equal_records_are_compared_as_runs() -> None:
-    """Regression: Retention had deleted some of the equal records, and 8 records were skipped."""
+def test_run_of_equal_records_is_compared_as_a_whole() -> None:
+    """Regression: If retention had deleted some equal records, the match skipped 8 records."""
     old = _old("x " * 10 + "b c", 1, most=12)
     match = match_records(old, _new("x b c"))
     assert (match.outcome, match.records) == (MatchOutcome.EXPIRED, 8)
     whole = match_records(old, _new("x " * 10 + "b c"))
-    assert whole.outcome is MatchOutcome.NOT_FOUND  # the first x may be any of them
+    assert whole.outcome is MatchOutcome.NOT_FOUND  # the first x can be any of the 10 records
 
 
-def test_empty_log_is_not_evidence() -> None:
+def test_empty_old_log_does_not_match() -> None:
     match = match_records(_old("", 0), _new(LETTERS))
     assert _short(match) == _short(
         Match(MatchOutcome.NOT_FOUND, reason="the job's log has no records to compare")
@@ -221,7 +221,7 @@ def test_added_headers_match_but_missing_or_changed_headers_do_not(
 
 @st.composite
 def _mirrored(draw: st.DrawFn) -> tuple[list[str], list[int], int, int]:
-    """A log's contents, the records copied in order, how much retention took there, a position."""
+    """Return a log's contents, the copied records, the number of expired copies, and a position."""
     contents = draw(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=24))
     if draw(st.booleans()):
         contents = [f"{content}{index}" for index, content in enumerate(contents)]
@@ -236,13 +236,13 @@ def _mirrored(draw: st.DrawFn) -> tuple[list[str], list[int], int, int]:
 
 
 @given(_mirrored(), st.sampled_from((1, 2, 5, 24)), st.integers(0, 3))
-def test_match_loses_no_record_of_mirror_in_order(
+def test_match_loses_no_record_for_any_mirror_that_copies_in_order(
     mirrored: tuple[list[str], list[int], int, int], most: int, expired_here: int
 ) -> None:
     """For every run of the mirror model, the match loses no record, and reports all duplicates."""
     contents, all_copied, expired, position = mirrored
     distinct = len(set(contents)) == len(contents)
-    if not distinct:  # which of the equal records is gone cannot be told
+    if not distinct:  # which of the equal records expired cannot be determined
         expired = expired_here = 0
     copied = all_copied[expired:]
     first = max(min(expired_here, position), position - most)
@@ -287,9 +287,9 @@ KEYED = "a.1 b.1 a.2 c.1 b.2 d.1 a.3 e.1"
 @pytest.mark.parametrize(
     ("at", "new", "match"),
     [
-        # Every record is there.
+        # No record is missing.
         (4, KEYED, Match(MatchOutcome.MATCHED, 112, 4, 4)),
-        # The first record that was not consumed is compacted, the last one that was, or both.
+        # The first unconsumed record is compacted, or the last consumed record, or both.
         (2, "b.1 c.1 b.2 d.1 a.3 e.1", Match(MatchOutcome.MATCHED, 103, 1, 3)),
         (2, "a.1 a.2 c.1 b.2 d.1 a.3", Match(MatchOutcome.MATCHED, 103, 1, 4)),
         (3, "b.1 c.1 b.2 d.1 a.3 e.1", Match(MatchOutcome.MATCHED, 103, 1, 4)),
@@ -297,7 +297,7 @@ KEYED = "a.1 b.1 a.2 c.1 b.2 d.1 a.3 e.1"
         # The mirror lags.
         (8, "c.1 b.2 d.1", Match(MatchOutcome.LAGGING, records=2)),
         (8, "c.1 b.2 d.1 a.3 e.1", Match(MatchOutcome.AT_END, 113, 4)),
-        # It lags, and the missing record has the key of an earlier copy, or of a later record.
+        # The mirror lags. An earlier copy or a later record has the key of the missing record.
         (3, "a.1 b.1", Match(MatchOutcome.LAGGING, records=1)),
         (2, "a.1", Match(MatchOutcome.LAGGING, records=1)),
     ],
@@ -309,12 +309,14 @@ def test_position_is_matched_in_compacted_copy(at: int, new: str, match: Match) 
 @pytest.mark.parametrize(
     ("position", "match"),
     [
-        (20, Match(MatchOutcome.MATCHED, 109, 2, 2)),  # c.1 was not consumed: b.2 was
-        (11, Match(MatchOutcome.MATCHED, 106, 2, 2)),  # b.1 was the last one: b.2 was not
+        (20, Match(MatchOutcome.MATCHED, 109, 2, 2)),  # c.1 was not consumed, but b.2 was
+        (11, Match(MatchOutcome.MATCHED, 106, 2, 2)),  # b.1 was the last consumed record
         (15, Match(MatchOutcome.AMBIGUOUS, 106, 2, 2, 1)),
     ],
 )
-def test_record_compacted_only_in_old_log_can_be_ambiguous(position: int, match: Match) -> None:
+def test_position_can_be_ambiguous_if_record_is_compacted_only_in_old_log(
+    position: int, match: Match
+) -> None:
     old = _old("a.1 b.1 c.1 b.3", 2, position=position)
     assert _short(match_compacted(old, _new("a.1 b.1 b.2 c.1 b.3"))) == _short(match)
 
@@ -337,11 +339,11 @@ def test_removed_tombstone_does_not_prevent_match() -> None:
     ("end", "match"),
     [
         (104, Match(MatchOutcome.LAGGING, records=1)),
-        # Regression: an offset without a record was taken for that of the tombstone.
+        # Regression: An offset without a record was mistaken for the tombstone's offset.
         (105, Match(MatchOutcome.LAGGING, records=1)),
     ],
 )
-def test_tombstone_missing_at_end_is_reported_as_lag(end: int, match: Match) -> None:
+def test_tombstone_missing_from_end_of_copy_is_reported_as_lag(end: int, match: Match) -> None:
     records = (*_log("a.1 b.1"), _record(2, "a.", is_tombstone=True))
     old = Surroundings(3, records, (), 3, True, True)
     new = Surroundings(0, (), tuple(_log("a.1 b.1", 3, 100)), end, True, True)
@@ -355,7 +357,7 @@ def test_copies_of_older_values_do_not_count_as_newer_records() -> None:
     assert _short(lags) == _short(Match(MatchOutcome.LAGGING, records=2))
 
 
-def test_tombstone_of_copied_record_is_reported_as_lag() -> None:
+def test_missing_copy_of_tombstone_is_reported_as_lag() -> None:
     """Regression: The lag was not reported.
 
     The mirror has not copied the tombstone of b.1, so the copy still contains b.1.

@@ -1,6 +1,6 @@
 """Topics missing from the checkpoint: matches of a pattern, and their messages in a plan.
 
-tests/integration/test_topic_pattern.py gets such topics from a real broker.
+`tests/integration/test_topic_pattern.py` uses a real broker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TAKEN = 1_700_000_000_000  # 2023-11-14T22:13:20Z
     [
         ("orders-.*", ["orders-eu", "orders-us"]),
         ("orders-eu", ["orders-eu"]),
-        ("order", []),  # the whole name, as Java's matches()
+        ("order", []),  # must match the whole name, as in Java's matches()
         (r"[a-z]+\.v[0-9]", ["audit.v1"]),
         (r"a\[?udit[.]v1", ["audit.v1"]),
         (r"[^o].*|\\00", ["audit.v1"]),
@@ -52,7 +52,7 @@ def test_topic_pattern_excludes_internal_topics() -> None:
     [
         ("", "topic_pattern is empty; a variable may be unset"),
         ("[", "may interpret '[' (character 1) differently, or Java may reject it"),
-        ("[]a[b]c]", "'[]a[b]c]' (character 1)"),  # to Java a set of a, b, c and ]
+        ("[]a[b]c]", "'[]a[b]c]' (character 1)"),  # in Java, a set of a, b, c, and ]
         ("x[]a]", "'[]a]' (character 2)"),
         ("[^][a]", "'[^][a]' (character 1)"),
         ("a[b[cd]]", "'[b[cd]]' (character 2)"),
@@ -82,8 +82,11 @@ def test_pattern_with_different_meaning_in_java_is_refused(text: str, problem: s
     assert len(str(refused.value)) < 400
 
 
-def test_pattern_check_raises_no_warning_about_other_objects() -> None:
-    """Regression: Unclosed objects that the garbage collector freed in the check became errors."""
+def test_pattern_check_ignores_warnings_about_unrelated_objects() -> None:
+    """Regression: A warning about an unclosed object became an error.
+
+    The garbage collector can free such an object during the check.
+    """
 
     class Unclosed:
         def __del__(self) -> None:
@@ -112,7 +115,7 @@ def test_pattern_check_raises_no_warning_about_other_objects() -> None:
         ([["a.eu.b", "a.us.b"]], "a[.].*[.]b"),
         ([["orders-eu", "orders-us"], ["log_a", "log_b"]], "log_.*|orders-.*"),
         ([["orders-eu"]], None),
-        ([["a(-eu", "a(-us"]], None),  # seen: no pattern, and a traceback
+        ([["a(-eu", "a(-us"]], None),  # Regression: raised an exception
         ([["a(-eu", "a-eu", "a-us"]], "a-.*"),
         ([["alpha", "alps"]], None),
         ([["orders-eu", "orders-eu"]], None),
@@ -126,14 +129,14 @@ def test_suggested_pattern_is_derived_from_topic_names(
     assert (found.text if found else None) == text
 
 
-def test_suggested_pattern_limits_number_of_new_topics() -> None:
+def test_suggested_pattern_matches_at_most_20_topics() -> None:
     pattern = suggested_pattern([["t-a", "t-b"]], frozenset(("t-001",)))
     assert pattern is not None and pattern.suggested
     topics = [f"t-{number:03d}" for number in range(30)]
     assert pattern.matching(topics) == ["t-000", *topics[2:21]]
 
 
-# -- what a plan says -----------------------------------------------------------------------------
+# -- messages of a plan ---------------------------------------------------------------------------
 
 
 def _plan(
@@ -142,7 +145,7 @@ def _plan(
     policies: Policies,
     empty: tuple[str, ...] = (),
 ) -> Plan:
-    """Of a job that reads t-a and t-b; ``found``: by name, the time of a topic's first record."""
+    """Plan for a job that reads t-a and t-b. ``found`` has the first times of new topics."""
     held = SourceState({0: [*splits("t-a", [1]), *splits("t-b", [1])]})
     pointer = write_checkpoint(tmp_path / "c", source_operator(held))
     os.utime(pointer / "_metadata" if pointer.is_dir() else pointer, (_TAKEN / 1000, _TAKEN / 1000))
@@ -159,7 +162,7 @@ def _said(plan: Plan, *words: str) -> list[str]:
     return [one for one in plan.warnings if any(word in one for word in words)]
 
 
-def test_topics_matching_topic_pattern_are_moved(tmp_path: Path) -> None:
+def test_new_topics_that_match_topic_pattern_are_moved(tmp_path: Path) -> None:
     policies = Policies(topic_pattern=topic_pattern("t-.*"))
     found = {f"t-new{number}": _TAKEN + number for number in range(7)} | {"t-none": None}
     plan = _plan(tmp_path, found, policies)
@@ -178,8 +181,8 @@ def test_topics_matching_topic_pattern_are_moved(tmp_path: Path) -> None:
     assert _said(plan, "in the same way") == ["3 more topics move in the same way [new-topic]"]
 
 
-def test_missing_partition_of_discovered_topic_is_refused(tmp_path: Path) -> None:
-    """Without the refusal, only the existing partitions would be moved, without a message."""
+def test_requested_partition_missing_from_new_topic_is_refused(tmp_path: Path) -> None:
+    """Without the refusal, migrate would silently move only the existing partitions."""
     named = {"t-new": frozenset({0, 3}), "t-none": frozenset({0})}
     policies = Policies(topic_pattern=topic_pattern("t-.*"), partitions=named)
     plan = _plan(tmp_path, {"t-new": _TAKEN}, policies)
@@ -192,7 +195,7 @@ def test_missing_partition_of_discovered_topic_is_refused(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("empty", "told"), [((), ("its records have no timestamps")), (("t-new",), "it has no records")]
 )
-def test_new_topic_without_timestamps_is_described_as_such(
+def test_warning_about_new_topic_explains_missing_timestamp(
     tmp_path: Path, empty: tuple[str, ...], told: str
 ) -> None:
     policies = Policies(topic_pattern=topic_pattern("t-.*"))
@@ -200,7 +203,7 @@ def test_new_topic_without_timestamps_is_described_as_such(
     assert told in said
 
 
-def test_pattern_without_match_in_checkpoint_is_warned_about(tmp_path: Path) -> None:
+def test_pattern_that_matches_no_topic_of_checkpoint_triggers_warning(tmp_path: Path) -> None:
     policies = Policies(topic_pattern=topic_pattern("u-.*"))
     (said,) = _said(_plan(tmp_path, {}, policies), "topic_pattern")
     assert said == (
@@ -229,7 +232,7 @@ def test_pattern_without_match_in_checkpoint_is_warned_about(tmp_path: Path) -> 
         ({"u-new": _TAKEN}, None),
     ],
 )
-def test_new_topics_with_similar_names_are_warned_about(
+def test_new_topics_with_similar_names_trigger_warning(
     tmp_path: Path, found: dict[str, int | None], said: str | None
 ) -> None:
     warned = _said(_plan(tmp_path, found, Policies()), "young")
@@ -239,7 +242,7 @@ def test_new_topics_with_similar_names_are_warned_about(
         assert "add topic_pattern, such as 't-.*' [young-topic]" in warned[0]
 
 
-def test_pattern_is_not_suggested_with_explicit_topics(tmp_path: Path) -> None:
+def test_pattern_is_suggested_unless_topic_pattern_or_topic_map_is_set(tmp_path: Path) -> None:
     state = SourceState({0: [*splits("t-a", [1]), *splits("t-b", [1])]})
     found = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
     suggested = pattern_to_ask(found, found.sources, Policies())

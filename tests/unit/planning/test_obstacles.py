@@ -1,4 +1,4 @@
-"""Check the texts of obstacles to a whole move, word for word."""
+"""Check the exact messages about obstacles to an entire move."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _extraction(findings: Sequence[Finding], state_bytes: dict[str, int]) -> _Fo
 
 
 class _Found:
-    """What a plan is made from."""
+    """The input of a plan."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ def test_findings_of_unselected_sources_are_omitted(named: bool, kept: list[int]
         ({"d" * 32: 9}, None),
     ],
 )
-def test_state_not_moved_is_reported_in_single_finding(
+def test_state_that_is_not_moved_is_reported_in_single_finding(
     held: dict[str, int], facts: dict[str, int] | None
 ) -> None:
     findings = [_finding(Code.STATE_NOT_MOVED, operator_id=one) for one in (_A, _C)]
@@ -109,7 +109,7 @@ def test_state_not_moved_is_reported_in_single_finding(
     assert obstacles.relevant_findings(found, found.sources, False) == expected
 
 
-def test_blockers_are_refused_unless_allowed() -> None:
+def test_blocking_findings_are_refused_unless_allowed() -> None:
     findings = [
         _finding(Code.RAN_ON),
         _finding(Code.IN_FLIGHT_RECORDS, _A),
@@ -161,7 +161,7 @@ def test_several_clusters_require_cluster_option(
     assert _texts(obstacles.several_cluster_refusals(sources)) == told
 
 
-def test_three_clusters_with_unnamed_cluster_are_refused() -> None:
+def test_two_named_clusters_and_unnamed_cluster_are_refused() -> None:
     sources = [
         _source(_A, _at(1)),
         _source(_B, _at(1, cluster="east"), _at(1, 1, cluster="west")),
@@ -261,12 +261,12 @@ def test_sources_of_topic_must_agree_on_all_partitions(
     assert disagreements == expected
 
 
-def test_sources_of_same_named_cluster_may_be_merged() -> None:
+def test_sources_that_name_the_same_cluster_may_be_merged() -> None:
     sources = [_source(_A, _at(1, cluster="east")), _source(_B, _at(2, cluster="east"))]
     (told,) = _refused(sources, Policies())
     assert told.endswith(f"; {_CHOOSE}, or add {_LOWER} to use the lower offsets")
     assert _refused(sources, _MIN) == []
-    # A source may hold one partition of two clusters; it is no other source.
+    # A source that reads the same partition in two clusters does not conflict with itself.
     alone = _source(_A, _at(1, cluster="east"), _at(2, cluster="west"))
     assert _refused([alone], Policies()) == []
 
@@ -301,7 +301,9 @@ def test_agreeing_sources_with_unnamed_clusters_require_one_cluster_option() -> 
         ({"x": "u"}, False),
     ],
 )
-def test_renaming_topic_to_moved_topic_is_refused(topic_map: dict[str, str], told: bool) -> None:
+def test_renaming_topic_to_name_of_second_moved_topic_is_refused(
+    topic_map: dict[str, str], told: bool
+) -> None:
     assert _texts(obstacles.name_collision_refusals({"t", "u"}, topic_map)) == (
         [
             "topic_map={'t': 'u'} renames topic t, but the checkpoint already has a topic u; "
@@ -312,7 +314,7 @@ def test_renaming_topic_to_moved_topic_is_refused(topic_map: dict[str, str], tol
     )
 
 
-def test_single_group_for_two_committed_sources_is_refused() -> None:
+def test_single_source_group_for_two_sources_at_committed_marker_is_refused() -> None:
     sources = [
         _source(_A, _at(1), _at(Marker.COMMITTED, 1)),
         _source(_B, _at(Marker.COMMITTED), _at(2, 1)),

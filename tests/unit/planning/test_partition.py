@@ -1,4 +1,4 @@
-"""Plan one position against one log, for each bound from both sides, and every plan field.
+"""Plan one position with one log, on both sides of each bound, and check every plan field.
 
 `test_plan.py` and `test_policies.py` use whole checkpoints.
 """
@@ -99,7 +99,7 @@ def test_offset_outside_log_is_refused(start: int, expected: dict[str, Any]) -> 
     assert _planned(_at(start)) == _found(position=start, job_reached=start, **expected)
 
 
-def test_allowed_out_of_range_position_starts_at_log_bound() -> None:
+def test_out_of_range_position_starts_at_nearest_offset_of_log_if_allowed() -> None:
     policies = Policies(on_expired=OnExpired.EARLIEST, on_beyond_end=OnBeyondEnd.LATEST)
     assert _planned(_at(4), policies=policies) == _found(
         verdict=Verdict.EXPIRED, next_offset=10, position=4, job_reached=4, lost=6
@@ -109,7 +109,7 @@ def test_allowed_out_of_range_position_starts_at_log_bound() -> None:
     )
 
 
-def test_finished_position_starts_at_its_end() -> None:
+def test_fully_read_partition_of_bounded_source_starts_at_its_stopping_offset() -> None:
     finished = _at(12, PositionState.FINISHED)
     assert _planned(finished).verdict is Verdict.FINISHED
     assert plan_position(finished, None, Policies()) == PlannedPartition(
@@ -153,7 +153,9 @@ def test_position_requiring_broker_is_refused_without_broker(
         (Marker.COMMITTED, NO_COMMITTED_OFFSET(group="g")),
     ],
 )
-def test_position_unresolved_by_broker_is_refused(start: Marker | None, problem: Message) -> None:
+def test_position_that_broker_cannot_resolve_is_refused(
+    start: Marker | None, problem: Message
+) -> None:
     told = _planned(_at(start))
     assert told == _found(
         verdict=Verdict.UNRESOLVED,
@@ -191,7 +193,7 @@ def test_marker_is_resolved_by_broker(start: Marker, next_offset: int) -> None:
         (Unresolved.COMMITTED, 31, None, 20, 0),
     ],
 )
-def test_choice_for_unresolved_position_reports_losses_and_duplicates(
+def test_start_chosen_for_unresolved_position_reports_losses_and_duplicates(
     choice: Unresolved | int,
     committed: int | None,
     next_offset: int | None,
@@ -210,12 +212,12 @@ def test_choice_for_unresolved_position_reports_losses_and_duplicates(
     ("start", "first_since", "suspect"),
     [
         (20, None, False),
-        (20, 20, False),  # nothing below it is new
-        (20, 19, False),  # a tenth of it
-        (20, 15, True),  # half of it
+        (20, 20, False),  # no record below the position is new
+        (20, 19, False),  # a tenth of the records below it is new
+        (20, 15, True),  # half of the records below it are new
         (20, 16, False),
         (20, 10, True),
-        (10, 10, False),  # there is nothing below it
+        (10, 10, False),  # no record is below the position
         (Marker.EARLIEST, 10, False),
     ],
 )
@@ -252,7 +254,7 @@ def test_committed_marker_is_never_suspect() -> None:
         ),
     ],
 )
-def test_missing_topic_or_partition_is_refused_or_skipped(
+def test_missing_topic_or_partition_is_refused_unless_skipped(
     there: dict[str, dict[int, LogRange]],
     names: dict[str, str],
     verdict: Verdict,
@@ -285,7 +287,7 @@ def test_missing_topic_or_partition_is_refused_or_skipped(
         (NewPartitions.FAIL, True, None, None, None, NEW_PARTITION(where="in the checkpoint")),
     ],
 )
-def test_new_partition_follows_new_partitions_policy(
+def test_new_partition_starts_according_to_new_partitions_policy(
     choice: NewPartitions,
     as_flink: bool,
     next_offset: int | None,
@@ -327,7 +329,7 @@ def test_new_partition_follows_new_partitions_policy(
         ({"next_offset": 0, "job_reached": 0, "flink_committed": 1}, None, 1, 0, None),
     ],
 )
-def test_derived_numbers_of_planned_partition_follow_from_its_fields(
+def test_planned_partition_derives_difference_progress_and_lag_from_its_fields(
     fields: dict[str, Any],
     difference: int | None,
     ran_on: int,
@@ -366,7 +368,7 @@ def test_start_is_resolved_against_log() -> None:
     ]
 
 
-def test_positions_of_broker_and_group_sides_come_from_logs_and_commits() -> None:
+def test_broker_side_uses_log_offsets_and_group_side_uses_commits() -> None:
     logs = {"t": {0: LogRange(1, 2), 1: LogRange(3, 4)}, "u": {0: LogRange(5, 6)}}
     starts = PositionSet("broker:earliest", {("t", 0): 1, ("t", 1): 3, ("u", 0): 5})
     assert broker_positions(parse_side("broker:earliest"), logs) == starts

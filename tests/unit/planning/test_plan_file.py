@@ -47,7 +47,7 @@ def _no_such_partition(plan: dict[str, Any]) -> None:
 
 
 def _no_such_topic(plan: dict[str, Any]) -> None:
-    # In Spark's options: another line, another option.
+    # In a file of Spark options, the second line would be a second option.
     plan["partitions"][0]["topic"] = "orders\nfailOnDataLoss=false"
 
 
@@ -111,7 +111,7 @@ def test_edited_plan_is_refused_by_every_command(plan: Path, edit: Edit) -> None
         assert "[file-edited]" in result.stderr and "with --plan-out" in result.stderr
 
 
-def test_reformatted_plan_is_unchanged(plan: Path) -> None:
+def test_plan_is_read_unchanged_after_reformatting(plan: Path) -> None:
     before = read_plan(plan)
     held = json.loads(plan.read_text())
     plan.write_text(json.dumps(dict(reversed(held.items()))))
@@ -119,10 +119,8 @@ def test_reformatted_plan_is_unchanged(plan: Path) -> None:
 
 
 @pytest.mark.parametrize("verdict", ["ok", "finished", "suspect"])
-def test_offset_different_from_position_is_refused_for_ok_partition(
-    plan: Path, verdict: str
-) -> None:
-    """The edited plan has a recomputed, valid checksum."""
+def test_plan_with_next_offset_different_from_position_is_refused(plan: Path, verdict: str) -> None:
+    """These verdicts require equal offsets. The edited plan has a recomputed, valid checksum."""
 
     def edit(held: dict[str, Any]) -> None:
         held["partitions"][0] |= {"verdict": verdict, "next_offset": 8}
@@ -146,7 +144,7 @@ def test_plan_of_version_1_is_refused_with_remedy(plan: Path) -> None:
     assert "create a new plan with --plan-out" in result.stderr
 
 
-def test_plan_format_has_fields_for_translation(plan: Path) -> None:
+def test_plan_for_same_cluster_has_empty_translation_fields(plan: Path) -> None:
     held = json.loads(plan.read_text())
     assert held["version"] == 2 and held["to_cluster_id"] is None
     assert [row["translation"] for row in held["partitions"]] == [None, None]
@@ -192,7 +190,7 @@ def test_control_characters_in_plan_warning_are_escaped(plan: Path) -> None:
     [
         ((0, 10), ()),
         ((0, 30), ()),  # records were produced
-        ((3, 10), ()),  # and others deleted, of which it needs none
+        ((3, 10), ()),  # and records below the position were deleted
         (
             (4, 10),
             ("the log of t-0 now ranges from offset 4 to 10, so it no longer contains",),
@@ -206,7 +204,7 @@ def test_log_change_after_planning_is_reported(
     log: tuple[int, int],
     moved: tuple[str, ...],
 ) -> None:
-    """The snapshot has no topic IDs, as with Kafka before 2.8, which these tests do not run."""
+    """Only the logs show the change, because Kafka before 2.8 reports no topic IDs."""
     there = ClusterSnapshot({"t": {0: LogRange(0, 10)}}, "cluster")
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: there)
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})

@@ -68,7 +68,7 @@ def test_position_within_log_is_start_offset(tmp_path: Path) -> None:
         (COMMITTED, (5, 9), Verdict.UNRESOLVED, 'source_group="GROUP"'),
     ],
 )
-def test_position_outside_log_is_refused(
+def test_position_outside_log_or_unresolved_is_refused(
     tmp_path: Path, start: int, log: tuple[int, int], verdict: Verdict, says: str
 ) -> None:
     plan = _plan(tmp_path, [start], _log(log))
@@ -79,7 +79,7 @@ def test_position_outside_log_is_refused(
     assert says in str(refusal)
 
 
-def test_earliest_is_log_start_offset_and_requires_broker(tmp_path: Path) -> None:
+def test_earliest_marker_is_resolved_only_with_broker(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [EARLIEST], _log((40, 50)))
     assert plan.next_offsets == {("t", 0): 40}
     assert plan.partitions[0].verdict is Verdict.MARKER_RESOLVED
@@ -87,7 +87,7 @@ def test_earliest_is_log_start_offset_and_requires_broker(tmp_path: Path) -> Non
     assert "bootstrap_servers=" in refusal.way_out
 
 
-def test_committed_marker_is_offset_of_source_group(tmp_path: Path) -> None:
+def test_committed_marker_resolves_to_offset_of_source_group(tmp_path: Path) -> None:
     snapshot = _with_group({("t", 0): 33})
     plan = _plan(tmp_path, [COMMITTED], snapshot)
     assert plan.next_offsets == {("t", 0): 33}
@@ -128,9 +128,10 @@ def test_new_partition_starts_at_log_start_offset(
 @pytest.mark.parametrize(
     "state", [{"initial_discovery_finished": False}, {"enumerator_version": 1}]
 )
-def test_new_partition_with_start_policy_is_refused(
+def test_new_partition_is_refused_if_initial_discovery_may_be_unfinished(
     tmp_path: Path, state: dict[str, object]
 ) -> None:
+    """The job would use its configured starting offsets, which the checkpoint does not contain."""
     plan = _plan(tmp_path, [1], _log((0, 5), (7, 9)), **state)
     assert plan.partitions[1].verdict is Verdict.UNRESOLVED
     assert plan.refusals
@@ -159,7 +160,7 @@ def test_sources_of_different_topics_move_together(tmp_path: Path) -> None:
     assert starting_offsets(plan.next_offsets) == '{"a":{"0":3},"b":{"0":1,"1":2}}'
 
 
-def test_conflicting_sources_of_topic_are_refused_until_chosen(tmp_path: Path) -> None:
+def test_conflicting_sources_of_topic_are_refused_until_one_is_chosen(tmp_path: Path) -> None:
     extraction = _extraction(
         tmp_path,
         SourceState({0: splits("t", [1, 2])}),
@@ -168,13 +169,13 @@ def test_conflicting_sources_of_topic_are_refused_until_chosen(tmp_path: Path) -
     (refusal,) = make_plan(extraction, extraction.sources, None).refusals
     assert "t-1: 2 and 3" in refusal.what
     assert 'source="OPERATOR_ID"' in refusal.way_out
-    # A KafkaSource's state names no cluster: it may be one topic name on two.
+    # A KafkaSource's state names no cluster, so two clusters may have a topic of this name.
     assert "if all sources read the same Kafka cluster" in refusal.way_out
     chosen = choose(extraction, Choice(source=_OTHER.hex()))
     assert make_plan(extraction, chosen, None).next_offsets == {("t", 0): 1, ("t", 1): 3}
 
 
-def test_sources_of_topic_with_same_positions_need_one_cluster_option(tmp_path: Path) -> None:
+def test_sources_of_topic_with_equal_positions_require_one_cluster_option(tmp_path: Path) -> None:
     extraction = _extraction(
         tmp_path,
         SourceState({0: splits("t", [1, 2])}),
@@ -223,7 +224,7 @@ def test_partitions_are_sorted_numerically_in_json(tmp_path: Path) -> None:
     assert starting_offsets(plan.next_offsets) == '{"t":{"2":2,"9":9,"10":10}}'
 
 
-# -- found in review ----------------------------------------------------------------------------
+# -- source groups, new partitions, and in-flight records ---------------------------------------
 
 
 def _snapshot(
@@ -240,7 +241,9 @@ def _snapshot(
     )
 
 
-def test_source_group_with_commits_for_untouched_partition_proves_progress(tmp_path: Path) -> None:
+def test_commit_for_partition_unread_at_checkpoint_proves_that_job_kept_running(
+    tmp_path: Path,
+) -> None:
     extraction = _extraction(tmp_path, SourceState({0: splits("t", [EARLIEST])}))
     logs = {"t": [(0, 200), (0, 90)]}
     for place in (("t", 0), ("t", 1)):
@@ -252,7 +255,7 @@ def test_source_group_with_commits_for_untouched_partition_proves_progress(tmp_p
     assert not make_plan(extraction, extraction.sources, level).refusals
 
 
-def test_single_group_cannot_resolve_committed_for_two_sources(tmp_path: Path) -> None:
+def test_single_group_cannot_resolve_committed_markers_of_two_sources(tmp_path: Path) -> None:
     extraction = _extraction(
         tmp_path,
         SourceState({0: splits("a", [COMMITTED])}),
@@ -267,7 +270,7 @@ def test_single_group_cannot_resolve_committed_for_two_sources(tmp_path: Path) -
     }
 
 
-def test_single_group_cannot_resolve_partly_committed_sources(
+def test_single_group_cannot_resolve_committed_markers_in_some_partitions_of_two_sources(
     tmp_path: Path,
 ) -> None:
     extraction = _extraction(
@@ -287,14 +290,14 @@ def test_source_group_without_commits_triggers_warning(tmp_path: Path) -> None:
     assert any("has committed no offset for these topics" in warning for warning in plan.warnings)
 
 
-def test_committed_offset_out_of_range_is_refused(tmp_path: Path) -> None:
+def test_committed_offset_outside_log_is_refused(tmp_path: Path) -> None:
     extraction = _extraction(tmp_path, SourceState({0: splits("t", [COMMITTED])}))
     plan = make_plan(extraction, extraction.sources, _snapshot({"t": [(5, 9)]}, {("t", 0): 3}))
     assert plan.partitions[0].verdict is Verdict.EXPIRED
     assert plan.refusals
 
 
-def test_sources_with_different_partitions_of_topic_conflict(tmp_path: Path) -> None:
+def test_sources_that_read_different_partitions_of_topic_are_refused(tmp_path: Path) -> None:
     extraction = _extraction(
         tmp_path,
         SourceState({0: [KafkaSplit("t", 0, 1)]}),
@@ -304,8 +307,8 @@ def test_sources_with_different_partitions_of_topic_conflict(tmp_path: Path) -> 
     assert "different positions in 2" in refusal.what
 
 
-def test_new_partition_start_depends_on_readers_of_its_topic(tmp_path: Path) -> None:
-    """Readers of other topics have no effect."""
+def test_start_of_new_partition_depends_only_on_sources_of_its_topic(tmp_path: Path) -> None:
+    """Sources of other topics have no effect."""
     extraction = _extraction(
         tmp_path,
         SourceState({0: splits("a", [1])}),
@@ -319,7 +322,7 @@ def test_new_partition_start_depends_on_readers_of_its_topic(tmp_path: Path) -> 
     assert verdicts["b", 1] is Verdict.UNRESOLVED
 
 
-def test_in_flight_records_of_different_operator_are_refused_for_chosen_source(
+def test_chosen_source_is_refused_if_different_operator_has_in_flight_records(
     tmp_path: Path,
 ) -> None:
     operator = source_operator(SourceState({0: splits("t", [1])}))
@@ -328,7 +331,7 @@ def test_in_flight_records_of_different_operator_are_refused_for_chosen_source(
     assert make_plan(extraction, extraction.sources, None, ignore_other_sources=True).refusals
 
 
-def test_in_flight_records_of_different_source_are_refused_for_chosen_source(
+def test_chosen_source_is_refused_if_different_source_has_in_flight_records(
     tmp_path: Path,
 ) -> None:
     """Only their operator is known, so the records can belong to the moved topics."""

@@ -69,7 +69,7 @@ def _only(plan: Plan) -> PlannedPartition:
     return planned
 
 
-def test_expired_position_may_start_after_gap(tmp_path: Path) -> None:
+def test_expired_position_may_start_at_log_start_offset(tmp_path: Path) -> None:
     planned = _only(_plan(tmp_path, [3], [(10, 20)], Policies(on_expired=OnExpired.EARLIEST)))
     assert (planned.verdict, planned.next_offset) == (Verdict.EXPIRED, 10)
     assert (planned.lost, planned.repeated, planned.records_left) == (7, 0, 10)
@@ -92,7 +92,7 @@ def test_position_beyond_end_may_start_at_log_end_offset(tmp_path: Path) -> None
         (NewPartitions.LATEST, False, 9, 5, 0),
     ],
 )
-def test_new_partitions_start_at_chosen_end_of_log(
+def test_new_partition_starts_at_log_start_or_log_end_as_chosen(
     tmp_path: Path,
     choice: NewPartitions,
     discovery_finished: bool,
@@ -112,7 +112,7 @@ def test_new_partitions_start_at_chosen_end_of_log(
     assert (planned.next_offset, planned.lost, planned.repeated) == (next_offset, lost, repeated)
 
 
-def test_new_partitions_fail_policy_refuses_new_partition(tmp_path: Path) -> None:
+def test_fail_policy_for_new_partitions_refuses_new_partition(tmp_path: Path) -> None:
     policies = Policies(new_partitions=NewPartitions.FAIL)
     (refusal,) = _plan(tmp_path, [1], [(0, 5), (4, 9)], policies).refusals
     assert "t-1: new partition" in refusal.what
@@ -123,15 +123,15 @@ def test_new_partitions_fail_policy_refuses_new_partition(tmp_path: Path) -> Non
     [
         ((0, 1000), 990, 990),
         ((400, 1000), 1000, 600),
-        ((400, 1000), 400, 0),  # all of it came since
-        ((7, 7), 7, 0),  # nothing is left of it
-        ((0, 1000), None, 0),  # nobody asked
+        ((400, 1000), 400, 0),  # all records are newer than the checkpoint
+        ((7, 7), 7, 0),  # retention deleted all records
+        ((0, 1000), None, 0),  # no broker was queried
     ],
 )
-def test_new_partition_with_older_records_triggers_warning(
+def test_new_partition_with_records_older_than_checkpoint_triggers_warning(
     tmp_path: Path, log: tuple[int, int], since: int | None, older: int
 ) -> None:
-    """The job may read only selected partitions (``setPartitions``)."""
+    """Such records suggest that the job reads only selected partitions (``setPartitions``)."""
     state = SourceState({0: splits("t", [1])})
     extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
     logs = {0: LogRange(0, 5, 5), 1: LogRange(*log, since)}
@@ -143,7 +143,7 @@ def test_new_partition_with_older_records_triggers_warning(
         assert f"the first is t-1, with up to {older}" in warning
 
 
-def test_gone_policy_skip_omits_deleted_partition(tmp_path: Path) -> None:
+def test_skip_policy_omits_deleted_partition(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [1, 2], [(0, 5)], Policies(gone=Gone.SKIP))
     assert not plan.refusals
     assert plan.next_offsets == {("t", 0): 1}
@@ -179,14 +179,14 @@ def test_unresolved_option_reports_losses_and_duplicates(
 @pytest.mark.parametrize(
     ("committed", "log", "expected"),
     [
-        # From its end on: all of it may have been unread, and none of it is read again.
+        # It starts at the log end offset: all records may be lost, and none is duplicated.
         (900, (0, 100), (100, 100, 0)),
-        # From its start on: all of it is read again, and the gap below it is gone.
+        # It starts at the log start offset: all records may be duplicated, and the gap is lost.
         (5, (20, 100), (20, 15, 80)),
         (30, (20, 100), (30, 10, 70)),
     ],
 )
-def test_out_of_range_option_counts_lost_records_from_actual_start(
+def test_lost_records_are_counted_from_actual_start_if_commit_is_out_of_range(
     tmp_path: Path, committed: int, log: tuple[int, int], expected: tuple[int, int, int]
 ) -> None:
     policies = Policies(
@@ -208,7 +208,7 @@ def test_out_of_range_option_counts_lost_records_from_actual_start(
     assert [(p.lost, p.repeated) for p in refused.partitions] == [expected[1:]]
 
 
-def test_unresolved_committed_without_commit_is_refused(tmp_path: Path) -> None:
+def test_committed_policy_for_unresolved_position_is_refused_without_commit(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [LATEST], [(10, 30)], Policies(unresolved=Unresolved.COMMITTED))
     assert 'the group in source_group has no offset for unresolved="committed"' in str(
         plan.refusals[0]
@@ -233,7 +233,7 @@ def test_allowed_in_flight_records_trigger_warning(tmp_path: Path) -> None:
     assert any("10 bytes of records" in warning for warning in plan.warnings)
 
 
-def test_lower_of_two_positions_is_used_unless_unresolved(tmp_path: Path) -> None:
+def test_merge_uses_lower_position_unless_a_position_is_unresolved(tmp_path: Path) -> None:
     def plan(name: str, mine: list[int], other: list[int]) -> Plan:
         chk = write_checkpoint(
             tmp_path / name,
@@ -245,7 +245,7 @@ def test_lower_of_two_positions_is_used_unless_unresolved(tmp_path: Path) -> Non
         return make_plan(extraction, extraction.sources, None, policies)
 
     assert plan("a", [5, 9], [7, 2]).next_offsets == {("t", 0): 5, ("t", 1): 2}
-    assert plan("b", [5], [EARLIEST]).refusals  # the log start, which needs a broker
+    assert plan("b", [5], [EARLIEST]).refusals  # the log start offset requires a broker
     assert plan("c", [5], [LATEST]).refusals
 
 
@@ -283,11 +283,11 @@ def test_each_renamed_topic_triggers_warning(tmp_path: Path) -> None:
         ({0}, None, False, True),  # the checkpoint has 0 and 1
         ({0, 1}, None, False, False),
         ({0, 1}, 2, False, False),
-        ({0, 1}, 3, False, True),  # the broker has one more
-        ({0}, 2, True, False),  # a group has offsets of these alone, and that is all
+        ({0, 1}, 3, False, True),  # the broker has one more partition
+        ({0}, 2, True, False),  # a group does not need other partitions
     ],
 )
-def test_spark_move_of_some_partitions_warns_to_assign_partitions(
+def test_move_of_some_partitions_to_spark_warns_that_query_must_assign_partitions(
     tmp_path: Path, kept: set[int], on_broker: int | None, for_group: bool, narrowed: bool
 ) -> None:
     state = SourceState({0: [*splits("old", [1, 2]), *splits("other", [4, 5])]})
@@ -320,7 +320,7 @@ def test_requested_partition_missing_everywhere_is_refused(tmp_path: Path) -> No
     ]
 
 
-# -- the flags as they are written ---------------------------------------------------------------
+# -- options of the command line -----------------------------------------------------------------
 
 
 def _policies(
@@ -328,7 +328,7 @@ def _policies(
     topic_map: list[str] | None = None,
     partitions: list[str] | None = None,
 ) -> Policies:
-    """What the flags mean, read as the command line reads them."""
+    """Return the policies of these options, parsed as on the command line."""
     return policies_of(
         {
             "unresolved": unresolved,
@@ -369,17 +369,19 @@ def test_timestamp_without_zone_is_reported_as_utc(caplog: pytest.LogCaptureFixt
     [
         {"unresolved": "timestamp"},
         {"unresolved": "timestamp:yesterday"},
-        {"unresolved": "timestamp:1969-12-31T23:59:59.999Z"},  # -1 to Kafka: its log end
+        {
+            "unresolved": "timestamp:1969-12-31T23:59:59.999Z"
+        },  # Kafka reads -1 as the log end offset
         {"unresolved": "timestamp:9223372036854775808"},
         {"unresolved": "timestamp:1795747870"},  # seconds
-        {"unresolved": "timestamp:" + "9" * 5000},  # more digits than int() takes
+        {"unresolved": "timestamp:" + "9" * 5000},  # more digits than int() accepts
         {"unresolved": "newest"},
         {"unresolved": "latest:2026-01-02"},
         {"unresolved": ":2026-01-02"},
         {"unresolved": "timestamp:-1"},
         {"topic_map": ["a"]},
         {"topic_map": ["a=b", "a=c"]},
-        {"topic_map": ["a=b,c"]},  # two topics to Spark's subscribe
+        {"topic_map": ["a=b,c"]},  # Spark's subscribe would read two topics
         {"topic_map": ["a=b\nfailOnDataLoss=false"]},
         {"topic_map": ["a=c", "b=c"]},
         {"partitions": ["t"]},
@@ -393,7 +395,7 @@ def test_malformed_policy_options_are_usage_errors(flags: dict[str, Any]) -> Non
         _policies(**flags)
 
 
-# -- what is repeated is counted -----------------------------------------------------------------
+# -- counts of duplicated records ----------------------------------------------------------------
 
 
 def _two_sources(
@@ -416,7 +418,7 @@ _MIN = Policies(merge_sources=MergeSources.MIN, one_cluster=True)
 
 
 def _costs(plan: Plan) -> list[tuple[int | None, int | None, int | None]]:
-    """(next offset, lost, repeated) of each partition."""
+    """Return (next offset, lost, duplicated) of each partition."""
     return [(p.next_offset, p.lost, p.repeated) for p in plan.partitions]
 
 
@@ -449,7 +451,7 @@ def test_merge_of_sources_with_unnamed_clusters_requires_one_cluster_option(
     ("starts", "log", "expected"),
     [
         ((EARLIEST, 7), (3, 20), (3, 0, 4)),
-        # The gap costs both the same; what lies behind it is all that is read again.
+        # Both sources lose the gap. Only the records after the gap are duplicated.
         ((1, 7), (3, 20), (3, 2, 4)),
         ((1, 2), (3, 20), (3, 2, 0)),
     ],
@@ -474,7 +476,7 @@ def test_choice_for_unresolved_source_does_not_skip_records_of_second_source(
     assert _costs(plan) == [(5, 5, 15)]
 
 
-def test_partition_missing_from_single_source_may_lose_records(tmp_path: Path) -> None:
+def test_partition_missing_from_one_of_two_sources_may_lose_records(tmp_path: Path) -> None:
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20), 1: LogRange(2, 20)}})
     plan = _two_sources(tmp_path, [5, 6], [5], snapshot, _MIN)
     assert _costs(plan) == [(5, 0, 0), (6, 4, 0)]
@@ -503,10 +505,10 @@ def test_duplicates_of_running_job_are_counted_in_warning(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("new_partitions", "committed", "expected"),
     [
-        # All of a partition that may have been read counts, not what is seen to have been.
+        # Every record that the job may have read counts, not only records with a commit.
         (NewPartitions.EARLIEST, {("t", 1): 10}, [(5, 0, 0), (4, 0, 16)]),
         (NewPartitions.LATEST, {("t", 1): 10}, [(5, 0, 0), (20, 16, 0)]),
-        # Beyond the log's end there is nothing to read again.
+        # No record beyond the log end offset can be duplicated.
         (NewPartitions.LATEST, {("t", 0): 30}, [(5, 0, 15), (20, 16, 0)]),
     ],
 )
@@ -534,8 +536,8 @@ def test_refusal_of_running_job_reports_number_of_duplicates(tmp_path: Path) -> 
     assert "4 records ahead of the checkpoint in 1 partition " in refusal.what
 
 
-def test_group_of_source_with_higher_position_is_not_evidence(tmp_path: Path) -> None:
-    """The source with the higher position uses the group."""
+def test_group_of_source_with_higher_position_does_not_prove_progress(tmp_path: Path) -> None:
+    """The group's offset equals the higher position, so the job may have stopped."""
     held = {("t", 0): Committed(7)}
     group = GroupView("flink", True, "Empty", "classic", committed=held)
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20)}}, source_group=group)
@@ -544,14 +546,14 @@ def test_group_of_source_with_higher_position_is_not_evidence(tmp_path: Path) ->
     assert _costs(plan) == [(5, 0, 2)]
 
 
-def test_source_group_at_position_beyond_end_is_not_evidence(tmp_path: Path) -> None:
+def test_source_group_at_position_beyond_log_end_does_not_prove_progress(tmp_path: Path) -> None:
     policies = Policies(on_beyond_end=OnBeyondEnd.LATEST)
     plan = _plan(tmp_path, [30], [(5, 20)], policies, committed={("t", 0): 30})
     assert _costs(plan) == [(20, 15, 0)]
     assert not plan.refusals
 
 
-def test_progress_shown_only_by_newer_checkpoint_is_not_counted(
+def test_number_of_duplicates_is_unknown_if_only_newer_checkpoint_shows_progress(
     tmp_path: Path,
 ) -> None:
     operator = source_operator(SourceState({0: splits("t", [5])}))
@@ -562,7 +564,7 @@ def test_progress_shown_only_by_newer_checkpoint_is_not_counted(
     assert _costs(make_plan(extraction, extraction.sources, None, policies)) == [(5, 0, None)]
     told = _snapshot_with_group({("t", 0): 9})
     assert _costs(make_plan(extraction, extraction.sources, told, policies)) == [(5, 0, 4)]
-    level = _snapshot_with_group({("t", 0): 5})  # it does not commit, or has not yet
+    level = _snapshot_with_group({("t", 0): 5})  # the job does not commit, or not yet
     assert _costs(make_plan(extraction, extraction.sources, level, policies)) == [(5, 0, None)]
 
 
