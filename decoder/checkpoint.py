@@ -66,8 +66,8 @@ class Checkpoint:
         sinks: the state of each sink, by operator ID; UnknownSink if not recognized.
         newer_siblings: the numbers of the job's newer complete checkpoints, in the order of
             ``Siblings.newer``. They prove that the job kept running after this checkpoint.
-        written_at: the time of ``_metadata``, in epoch milliseconds; None if the storage does not
-            store times.
+        written_at: the time when ``_metadata`` was written, in epoch milliseconds; None if the
+            storage does not store times.
         earlier_run: the numbers of siblings that have higher numbers but were written before this
             checkpoint, in ascending order. The job restarted its count at 1 after writing them.
         contradicting: the numbers of siblings whose times contradict their numbers, in ascending
@@ -146,7 +146,7 @@ def translate_os_errors(path: str) -> Iterator[None]:
 
 
 def _resolve_pointer(pointer: str, files: ByteSource) -> str:
-    """Return the path of a pointer in ``files``."""
+    """Return the path that ``files`` reads for a pointer, which may be a URI."""
     shown = redact_url(pointer)
     if shown != pointer:
         raise DecodeError(ErrorKind.UNSUPPORTED, CREDENTIALS_REFUSED, file=shown)
@@ -245,7 +245,7 @@ def _is_copy(directory: str, original: str | None, files: ByteSource) -> bool:
 
 
 def _has_entropy(directory: str, named: list[str], files: ByteSource) -> bool:
-    """Return whether Flink wrote ``_metadata`` to ``directory``, and the ``named`` files elsewhere.
+    """Return whether Flink wrote ``_metadata`` to ``directory``, but the ``named`` files elsewhere.
 
     Under entropy injection, the path of each state file contains different random characters, and
     the path of ``_metadata`` contains none. In a copy, the state files are next to ``_metadata``.
@@ -321,7 +321,7 @@ def _names_checkpoint(pointer: str, metadata_path: str) -> bool:
 def list_checkpoints(
     directory: str | os.PathLike[str], source: ByteSource | None = None
 ) -> list[tuple[int, str]]:
-    """Return (number, path) for the complete checkpoints in a job's directory, ordered by number.
+    """Return (number, path) for each complete checkpoint in a job's directory, lowest number first.
 
     Raises:
         DecodeError: ``directory`` is not a directory, or it cannot be read.

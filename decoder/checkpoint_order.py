@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 
-# The smallest difference in milliseconds between the times of two runs that shows which run is
-# newer. The times of small checkpoints that are copied together differ by less than this. Most jobs
-# take longer than this from their start to their first checkpoint.
+# The times of two runs show which run is newer only if they differ by more than this many
+# milliseconds. The times of small checkpoints that are copied together differ by less than this.
+# Most jobs take longer than this from their start to their first checkpoint.
 MIN_GAP_MS = 10_000
-# The next three limits restrict the requests to an object store, because reading a checkpoint's
-# time takes one request.
+# The next three constants limit the number of requests to an object store, because reading a
+# checkpoint's time takes one request.
 # The maximum number of runs with lower numbers to examine, starting with the lowest.
 _MAX_LOWER_RUNS = 16
 # The time of a run is the time of its last checkpoint that has a time. An incomplete checkpoint has
@@ -134,7 +134,10 @@ def is_complete(checkpoint: str, files: ByteSource) -> bool:
 
 
 def completed_at(checkpoint: str, files: ByteSource) -> int | None:
-    """Return the time of ``_metadata`` in epoch milliseconds; None without a file or a time."""
+    """Return the time when ``_metadata`` was written, in epoch milliseconds.
+
+    The result is None if the file does not exist or if its time is unknown.
+    """
     try:
         return files.modified_at(join(checkpoint, METADATA_FILE))
     except FileNotFoundError:

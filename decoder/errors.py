@@ -13,7 +13,7 @@ class ErrorKind(Enum):
     UNAVAILABLE = "unavailable"  # the object store did not answer, or denied access
     TRUNCATED = "truncated"  # the bytes end inside a field
     CORRUPT = "corrupt"  # a value that Flink never writes
-    EXTERNAL = "external"  # a file outside the checkpoint, which was not opened
+    EXTERNAL = "external"  # a file outside the checkpoint; the file was not opened
     TOO_LARGE = "too large"  # larger than one of the decoder's limits
     UNSUPPORTED = "unsupported"  # a kind, version, or URL that the decoder does not support
 

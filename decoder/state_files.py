@@ -6,9 +6,9 @@ base name in that directory; the part of the path after the job ID, in the job's
 and the absolute URI.
 
 A handle could refer to any file on the machine or in the object store. A file outside the
-checkpoint (after links are resolved) is opened only with ``allow_external``. A ``chk-<n>`` can also
-have files in ``shared/`` and ``taskowned/`` next to it, and the path of each directory can contain
-Flink's random S3 entropy. Two handles must not share bytes of a file.
+checkpoint (after links are resolved) is opened only if ``allow_external`` is True. A ``chk-<n>``
+can also have files in ``shared/`` and ``taskowned/`` next to it, and the path of each directory can
+contain Flink's random S3 entropy. Two handles must not share bytes of a file.
 
 Source: AbstractFsCheckpointStorageAccess, FsCheckpointStorageLocation, EntropyInjector @ Flink
 2.2.0.
@@ -35,7 +35,7 @@ from decoder.metadata.model import (
 )
 from decoder.storage import ByteSource, checkpoint_number, join, normalise_path
 
-# A job ID, which is the name of the directory with a job's chk-<n>, shared/, and taskowned/.
+# A job ID: the name of the directory that contains a job's chk-<n>, shared/, and taskowned/.
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _SHARED_DIRECTORIES = ("shared", "taskowned")
 # The root of an object store.
@@ -95,7 +95,8 @@ class _Claims:
         with self._lock:
             claims = self._by_path.setdefault(path, [])
             index = bisect(claims, start, key=lambda claim: claim.start)
-            # Recorded claims do not overlap, so only the neighbors of the new claim can overlap.
+            # Recorded claims do not overlap each other, so the new claim can overlap only with its
+            # neighbors.
             for other in claims[max(0, index - 1) : index + 1]:
                 if other.stream is stream:
                     return
@@ -129,7 +130,7 @@ class StateFiles:
 
         Raises:
             DecodeError: the file is missing, outside the checkpoint, shorter than specified in its
-                handle, or too large; or a different handle contains some of the same bytes.
+                handle, or too large; or a different handle refers to some of the same bytes.
             OSError: access to the file is denied, or its object store failed.
         """
         match stream:
@@ -214,7 +215,7 @@ class StateFiles:
         return list(dict.fromkeys(map(normalise_path, paths)))
 
     def _allowed_paths(self, candidates: list[str], outside: list[str]) -> Iterator[str]:
-        """Yield the absolute paths of allowed candidates; append the others to ``outside``."""
+        """Yield the absolute paths of allowed candidates; append other paths to ``outside``."""
         for candidate in candidates:
             if "\0" in candidate:
                 continue

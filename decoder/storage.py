@@ -54,7 +54,7 @@ class ByteSource(Protocol):
         """
 
     def list_directory(self, path: str) -> list[str] | None:
-        """Return the names in a directory, sorted, or None if ``path`` is not a directory."""
+        """Return the sorted names in a directory, or None if ``path`` is not a directory."""
 
     def from_uri(self, uri: str) -> str | None:
         """Return the path of an absolute URI, or None if this source does not read such URIs."""
@@ -152,7 +152,7 @@ def _mode(path: str) -> int:
 
 
 def join(directory: str, *names: str) -> str:
-    """Join a directory and names, for any ByteSource; an absolute name replaces all before it."""
+    """Join a directory and names for any ByteSource; an absolute name replaces all parts before."""
     return posixpath.join(directory, *names)
 
 

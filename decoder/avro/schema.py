@@ -1,8 +1,7 @@
 """Parse the JSON of an Avro schema into the classes of ``decoder.avro.types``.
 
-A schema can refer to a named type (record, enum, or fixed) by its name only within or after the
-type's definition. Logical types are ignored, except for those in ``_LOGICAL`` and decimal on a
-fixed.
+A schema can refer to a named type (record, enum, or fixed) only within or after the type's
+definition. Logical types are ignored, except for those in ``_LOGICAL`` and for decimal on a fixed.
 
 Source: Apache Avro 1.11 specification (1.12 for nanoseconds); org.apache.avro.Schema @ 1.11.3.
 """
@@ -36,7 +35,7 @@ _FIELD = "Avro schema"
 
 
 def avro_schema(text: str, cursor: Cursor) -> avro_types.AvroType:
-    """Parse a schema from its JSON; errors contain the position of ``cursor``.
+    """Parse a schema from its JSON; errors report the position of ``cursor``.
 
     Raises:
         DecodeError: the string is not an Avro schema.

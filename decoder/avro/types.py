@@ -1,6 +1,7 @@
 """The types of Avro values, created from an Avro schema.
 
-"Read as" refers to the Python values that ``decoder.keyed_state.avro`` creates.
+In the docstrings, "read as" precedes the Python type that ``decoder.keyed_state.avro`` returns for
+the values.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ offset of the next record to read, or -1 if the reader has not yet queried Kafka
 offset. ``watermarkMillis`` is the reader's last watermark.
 
 Avro 1.8 (Beam 2.50) writes the fields in declaration order, and Avro 1.11 (Beam 2.62) writes them
-sorted by name. A mark does not contain its order, so both orders are tried. In the correct order,
-the mark lists the same partitions as the source, in the same order; Beam refuses to restore a mark
-that does not.
+sorted by name. A mark does not store its field order, so both orders are tried. In the correct
+order, the mark lists the same partitions as the source, in the same order. Beam refuses to restore
+any other mark.
 
 Source: UnboundedSourceWrapper @ Beam 2.50.0; FlinkSourceSplit, FlinkSourceSplitEnumerator @ 2.62.0;
 KafkaCheckpointMark, KafkaUnboundedReader @ both; Apache Avro specification, binary encoding.

@@ -1,8 +1,8 @@
 """The state of a DynamicKafkaSource, which contains the state of a KafkaSource for each cluster.
 
 Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit up to the end.
-In version 2, ``bool retained`` follows the cluster ID and, if it is true, ``i64 retainedUntil``
-follows.
+In version 2, ``bool retained`` follows the cluster ID, and ``i64 retainedUntil`` comes next if
+``retained`` is true.
 
 Enumerator version 1: ``i32 n`` streams x {``UTF streamId, i32 n`` clusters x {``UTF clusterId, i32
 n`` x {``UTF topic``}, ``UTF bootstrapServers``}}; then ``i32 enumeratorVersion, i32 n`` clusters x
@@ -35,8 +35,8 @@ DYNAMIC_SPLIT_VERSIONS = (1, 2)
 # The connector's releases, by the enumerator version that they write.
 DYNAMIC_ENUMERATOR_WRITTEN_BY = {1: "3.1 to 4.0", 2: "5.0", 3: "later than 5.0"}
 
-# The minimum size of one item in bytes. A string has a two-byte length, and a cluster ID or a topic
-# has at least one more byte.
+# The minimum sizes in bytes of the items. A string has a two-byte length, and a cluster ID or a
+# topic has at least one more byte.
 _MIN_TOPIC_BYTES = 2 + 1
 _MIN_CLUSTER_BYTES = 2 + 1 + 4 + 2
 _MIN_STREAM_BYTES = 2 + 4

@@ -47,8 +47,8 @@ class EnumeratorLayout(NamedTuple):
             partitions.
         has_splits: True if an entry contains a split. Otherwise, it contains the topic and the
             partition.
-        has_status: True if an entry ends with its status, and the state with the flag of the
-            initial discovery.
+        has_status: True if each entry ends with its status, and the whole state ends with
+            ``initialDiscoveryFinished``.
     """
 
     releases: str
@@ -89,8 +89,8 @@ class EnumeratorEntry(NamedTuple):
 # columns.
 _MIN_FOR_COLUMNS = 5
 
-# The split version is checked even without splits, because it might be the only difference between
-# the state of a Kafka source and the state of another source.
+# The split version is checked even if there are no splits, because it might be the only difference
+# between the state of a Kafka source and the state of another source.
 _SPLIT_VERSIONS = (SPLIT_VERSION,)
 
 _STATUSES = {status.value: status for status in AssignmentStatus}
@@ -115,7 +115,7 @@ def listed_partitions(entries: Sequence[EnumeratorEntry]) -> Iterator[tuple[str,
 
 
 def open_coordinator_state(data: bytes, label: str) -> tuple[int, Cursor]:
-    """Return the version of a source's enumerator, and a cursor over its bytes.
+    """Return the version of a source's enumerator, and a cursor over the enumerator's bytes.
 
     Raises:
         DecodeError: the bytes are not the coordinator state of a source.
@@ -189,7 +189,7 @@ def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
 
 
 def read_entries(cursor: Cursor, version: int, count: int) -> tuple[EnumeratorEntry, ...]:
-    """Read the entries of an enumerator of a version that lists partitions, one by one.
+    """Read an enumerator's entries one by one; the version must be one that lists partitions.
 
     Raises:
         DecodeError: the next bytes are not ``count`` entries.

@@ -96,7 +96,7 @@ def _read_new_object_marker(cursor: Cursor, field: str) -> None:
 
 
 def read_ascii_string(cursor: Cursor, field: str) -> str:
-    """Read a string in either Kryo format; refuse null and non-ASCII text."""
+    """Read a string in either of Kryo's two formats; refuse null and non-ASCII text."""
     first = cursor.peek(field)
     text = bytearray()
     if first & 0x80:

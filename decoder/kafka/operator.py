@@ -56,8 +56,8 @@ _KAFKA_STATES = frozenset(
     {SOURCE_READER_STATE, LEGACY_CONSUMER_STATE, WRAPPER_STATE, WRITER_STATE, COMMITTER_STATE}
 )
 
-# Outside a Beam pipeline, WRAPPER_STATE is read only up to this size in bytes, summed over all
-# subtasks, because a user function may have large state with this name.
+# Outside a Beam pipeline, a WRAPPER_STATE that is larger than this many bytes, summed over all
+# subtasks, is not read, because a user function may have large state with this name.
 _MAX_WRAPPER_BYTES = 32 * 1024 * 1024
 
 # The kinds of errors that usually mean that the state belongs to a different kind of sink.
@@ -71,7 +71,7 @@ def read_source(
     """Read an operator's source state, or return None if there is no source state.
 
     If all readers have finished, a source has only coordinator state. Other operators may also have
-    coordinator state, so its layout must show whether the operator is a source.
+    coordinator state, so the layout of this state must show whether the operator is a source.
 
     Args:
         operator: the operator.
@@ -226,7 +226,7 @@ def _list_states(operator: Operator) -> dict[str, list[SubtaskState]]:
 
 
 def _find_wrong_mode(states: list[SubtaskState], mode: DistributionMode) -> UnknownSource | None:
-    """Return an UnknownSource if a state's distribution mode is not ``mode``, otherwise None."""
+    """Return an UnknownSource if a state does not have this distribution mode, otherwise None."""
     for _, _, state in states:
         if state.mode is not mode:
             reason = f"its {state.name} has the distribution mode {state.mode.name}"

@@ -66,7 +66,7 @@ class PendingTransaction(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """The prefix of the ID ``prefix-subtask-number`` (TransactionalIdFactory)."""
+        """The ``prefix`` of a ``prefix-subtask-number`` ID (TransactionalIdFactory)."""
         return self.transactional_id.rsplit("-", 2)[0]
 
 
@@ -77,7 +77,7 @@ class PendingFile(NamedTuple):
 
 
 class KafkaWriterState(NamedTuple):
-    """A writer's prefix, and the IDs of its open transactions (version 2)."""
+    """A KafkaSink writer's transactional ID prefix and, in version 2, its open transactions."""
 
     prefix: str
     open_transactions: tuple[str, ...]
@@ -109,7 +109,7 @@ class FileSinkState(NamedTuple):
 
 
 class UnknownSink(NamedTuple):
-    """A sink of a different kind or with unreadable state, with the reason."""
+    """A sink of a different kind, or a sink whose state cannot be read; see ``reason``."""
 
     reason: str
 

@@ -61,7 +61,8 @@ class DynamicKafkaSource(NamedTuple):
     """The state of one DynamicKafkaSource operator.
 
     Attributes:
-        clusters: the state of every cluster in the readers' or the enumerator's state, by ID.
+        clusters: the state of each cluster that occurs in the readers' or the enumerator's state,
+            by cluster ID.
         retained: the IDs of the clusters that the metadata service no longer lists.
         enumerator: the enumerator's state, or None if it was not stored.
     """
@@ -86,8 +87,8 @@ class BeamKafkaIO(NamedTuple):
 class UnknownSource(NamedTuple):
     """A source whose state has no splits, or does not decode as the state of one recognized kind.
 
-    ``reason`` is the first problem. If some of the state decodes as Kafka source state, or if it
-    contains the name of Beam's KafkaIO (``partly_kafka``), the source may be a damaged Kafka
+    ``reason`` is the first problem. ``partly_kafka`` is True if some of the state decodes as Kafka
+    source state or contains the name of Beam's KafkaIO. Such a source may be a damaged Kafka
     source.
     """
 
@@ -111,8 +112,7 @@ class HybridSource(NamedTuple):
 class _Readers:
     """The splits of an operator's readers, by their kind.
 
-    ``reason`` is only the text of the first error, because an exception would keep the bytes in
-    memory.
+    ``reason`` is the text of the first error; the exception itself would keep the bytes in memory.
     ``beam_damaged`` is True if a split of Beam's KafkaIO could not be read.
     """
 

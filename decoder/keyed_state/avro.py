@@ -23,8 +23,8 @@ from decoder.keyed_state.strings import decode_text
 
 _i32 = Struct(">i").unpack_from
 
-# The deepest nesting of a value of a recursive type, so that hostile input cannot overflow the
-# Python stack.
+# The maximum nesting depth of a value of a recursive type, so that hostile input cannot overflow
+# the Python stack.
 _MAX_DEPTH = 64
 # The largest number of zero-byte items (null, an empty record) in one array. Without a limit, a few
 # hostile bytes could claim billions.
@@ -41,8 +41,8 @@ def reader(schema: avro_types.AvroType) -> Callable[[bytes, int], tuple[Any, int
     """Return a function that maps (data, position) to the value at this position and its end.
 
     The function raises DecodeError for bytes that Flink never writes and for values that are too
-    large or too deep. It raises IndexError or struct.error for a value past the end of ``data`` or
-    a negative length.
+    large or too deep. It raises IndexError or struct.error if a value continues past the end of
+    ``data`` or if a length is negative.
     """
     read = _Compiler().read(schema)
     return lambda data, position: read(data, position, 0)
@@ -165,7 +165,10 @@ def _read_blocks(read_item: _Read, make: type[list[Any]]) -> _Read:
 
 
 def _count(data: bytes, position: int) -> tuple[int, int]:
-    """Read the number of items in a block, a varint, without the cost of calling shared code."""
+    """Read the item count of a block, a varint.
+
+    Calling a shared function would be slower.
+    """
     value = shift = 0
     while True:
         byte = data[position]

@@ -9,8 +9,8 @@ state without entries is omitted.
 the namespace; for a MAP, the map key. If neither the key serializer nor the namespace serializer
 has a fixed length, the key and the namespace are each followed by their length, lowest byte first,
 in as few bytes as possible. *Value*: for a LIST, the elements, joined by the byte ``,``; for a MAP,
-``bool valueIsNull`` and the value. A timer's entry has the key group and the timer as its key, and
-an empty value.
+``bool valueIsNull`` and the value. For a timer, the key is the key group and the timer, and the
+value is empty.
 
 Source: FullSnapshotAsyncWriter, FullSnapshotRestoreOperation, HeapKeyValueStateIterator,
 CompositeKeySerializationUtils, ListDelimitedSerializer @ Flink 2.2.0; RocksDBMapState @ 2.2.0.
@@ -89,7 +89,7 @@ def split_canonical_key_group(
             number, start = data[:2], 2
         first = number
         position = start
-        last = -1  # the start of the last complete entry's key
+        last = -1  # the position of the key in the last complete entry
         try:
             while number != b"\xff\xff":
                 key = position + 4

@@ -28,16 +28,17 @@ class KeyGroupLayout(Enum):
 
 
 class Entry(NamedTuple):
-    """An entry of a MAP, a timer, or the value of a key in a state of another kind.
+    """A timer, an entry of a MAP, or (in all other kinds of state) the value of a key.
 
     Attributes:
         key_group: the key's key group.
         key: the key by which the stream is partitioned (keyBy).
-        namespace: the window or another namespace; None without a namespace.
+        namespace: the window or another namespace; None if the state has no namespace.
         map_key: the key in a MAP.
         value: as described in ``types``; for a timer, its timestamp in epoch milliseconds.
         last_access: with TTL, the time of the last access in epoch milliseconds; for a LIST, a list
-            with the time of each element. None without TTL, and for a MAP entry stored as null.
+            with the time of each element. None if the state has no TTL, and for a MAP entry stored
+            as null.
     """
 
     key_group: int
@@ -48,14 +49,14 @@ class Entry(NamedTuple):
     last_access: Any
 
 
-# Does the same as ``Entry._make``, in half the time.
+# Equivalent to ``Entry._make``, but takes half the time.
 new_entry = partial(tuple.__new__, Entry)
 
 
 def check_keys(info: StateInfo, batch: list[Entry], label: str) -> None:
     """Refuse keys, namespaces, and map keys in which U+FFFD replaces invalid text.
 
-    Such keys are refused, because two different keys could become equal by the replacement.
+    Such keys are refused, because the replacement could make two different keys equal.
     """
     for index, name, type_ in (
         (1, "key", info.key),
@@ -136,7 +137,7 @@ class Readers:
 
 
 def _whole_value_type(info: StateInfo, value: types.Type) -> types.Type:
-    """Return the type that a heap backend stores for a key and namespace, or a timer's type."""
+    """Return the type of a key's whole value in a heap backend, or the type of a timer."""
     match info.kind:
         case StateKind.LIST:
             return types.List(value)
@@ -177,7 +178,7 @@ def too_large_entry(max_bytes: int, label: str) -> DecodeError:
 def with_location(
     error: DecodeError, label: str, state: str, byte_offset: int | None = None
 ) -> DecodeError:
-    """Return the error with this byte offset; add the file or the field if the error has none."""
+    """Return the error with this byte offset; if it has no file or no field, add them."""
     return DecodeError(
         error.kind,
         error.problem,

@@ -282,7 +282,8 @@ def split_heap_key_group(
         remaining.remove(number)
         position += _STATE_HEADER_BYTES
         read = _choose_reader(states[number])
-        first, done = position, 0  # start and number of the entries not yet yielded
+        # The start of the entries that were read but not yet yielded, and their number.
+        first, done = position, 0
         while done < count:
             try:
                 end = read(states[number], data, position, key_group, [])
@@ -320,8 +321,8 @@ def split_heap_key_group(
 def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
     """Yield blocks until their total size exceeds ``size`` bytes, or until no block is left.
 
-    The caller passes, as ``size``, the number of bytes that it already has. Each call therefore
-    doubles the caller's bytes, and a long entry is reread only a few times.
+    As ``size``, the caller passes the number of bytes that it already has. Each call therefore at
+    least doubles this number, and a long entry is reread only a few times.
     """
     while size >= 0 and (block := next(blocks, None)) is not None:
         yield block
@@ -329,7 +330,7 @@ def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 
 def _state_header(number: int, count: int) -> bytes:
-    """Read the state's ID and its entry count, which are stored before the entries."""
+    """Return the bytes before a state's entries: the state's number and the entry count."""
     return number.to_bytes(2, "big") + count.to_bytes(4, "big", signed=True)
 
 

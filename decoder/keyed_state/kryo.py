@@ -57,7 +57,7 @@ _Time = TypeVar("_Time", LocalDate, LocalTime, Instant)
 _F32_BE, _F64_BE = struct.Struct(">f"), struct.Struct(">d")
 _F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
 
-# The deepest nesting of objects, to protect the Python stack from hostile input.
+# The maximum nesting depth of objects, to protect the Python stack from hostile input.
 _MAX_DEPTH = 64
 # The maximum number of objects in one value, and of nulls in one collection. Without a limit, a few
 # bytes could represent any number of objects or nulls (through repeated references, or through a
@@ -181,8 +181,8 @@ def kryo_type(
 def find_open_class(type_: Type) -> str | None:
     """Return the first open class in a type, or None.
 
-    A class is open if it is Object, an interface, an abstract class, or a container. For an open
-    class, each value determines whether it can be read.
+    A class is open if it is Object, an interface, an abstract class, or a container. Some values of
+    an open class may be readable and others not.
     """
     if isinstance(type_, Kryo):
         class_name = type_.class_name
@@ -364,7 +364,7 @@ class _Reader:
         return float(value)
 
     def count(self) -> int:
-        """Read a count of elements of at least one byte each; check that they can fit."""
+        """Read a count of elements of at least one byte each; the remaining bytes limit it."""
         value = self.varint()
         self.check_count(value)
         return value

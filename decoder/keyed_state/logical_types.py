@@ -17,7 +17,7 @@ from decoder.errors import ErrorKind
 from decoder.keyed_state import types
 from decoder.metadata.java_stream import JavaArray, JavaEnum, JavaObject, JavaValue
 
-# The deepest nesting of types, and the maximum number of types in one type. Through references, a
+# The maximum nesting depth, and the maximum number of types in one type. Through references, a
 # few bytes could represent a tree of any size.
 _MAX_DEPTH = 24
 _MAX_TYPES = 10_000
@@ -51,7 +51,7 @@ _FIELD = "logical type"
 
 
 def logical_type(value: JavaValue, cursor: Cursor) -> types.SqlType:
-    """Convert a LogicalType; errors contain the position of ``cursor``.
+    """Convert a LogicalType; errors report the position of ``cursor``.
 
     Raises:
         DecodeError: the object is not a logical type, or the type's values have an unknown layout.
@@ -112,7 +112,7 @@ class _Converter:
         return types.SqlRow(tuple(named))
 
     def _attributes(self, value: JavaValue, depth: int) -> Sequence[JavaValue]:
-        """Return a type's attributes, after its supertypes' (see StructuredType.getChildren)."""
+        """Return the supertypes' attributes, then the type's own (StructuredType.getChildren)."""
         attributes: list[JavaValue] = []
         for _ in range(_MAX_DEPTH):
             if not isinstance(value, JavaObject):

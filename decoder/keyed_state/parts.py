@@ -76,14 +76,17 @@ class StateSource(Protocol):
         """
 
     def blocked_reasons(self) -> dict[int, str]:
-        """Return, by state number, why a state after an unreadable state cannot be read."""
+        """Return the reasons that blocked states cannot be read, by state number.
+
+        A state is blocked if it comes after an unreadable state.
+        """
 
     def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
         """Return ranges of key groups that can be read separately, with their sizes in bytes.
 
         The sizes are approximate. A range is at most ``max_bytes`` bytes long, unless it is a
-        single key group or the handle cannot be divided. It does not start or end with a key group
-        that is empty according to the handle.
+        single key group or the handle cannot be divided. A range does not start or end with a key
+        group that is empty according to the handle.
         """
 
 

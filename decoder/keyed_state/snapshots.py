@@ -82,7 +82,7 @@ _PRIMITIVES = ("Boolean", "Byte", "Char", "Double", "Float", "Int", "Long", "Sho
 
 
 def _name(serializer: str) -> str:
-    """Return the class name of a serializer snapshot."""
+    """Return the name of the snapshot class nested in a serializer class."""
     return f"{serializer}${serializer}Snapshot"
 
 
@@ -129,7 +129,7 @@ _SIMPLE: dict[str, Type] = {
     "VariantSerializer$VariantSerializerSnapshot": Unreadable(
         "org.apache.flink.types.variant.Variant", "SQL's VARIANT is not supported"
     ),
-    # Numbers encoded so that their bytes have the same order, in process table functions of Flink
+    # Numbers encoded so that their bytes sort like the numbers, in process table functions of Flink
     # 2.3.
     "SortedLongSerializer$SortedLongSerializerSnapshot": Unreadable(
         "SortedLongSerializer", "the buffer of sorted inputs is not supported"
@@ -318,7 +318,7 @@ def _buffer_entry(reader: _Reader, outer: int) -> Type:
 
 
 def _traversable(reader: _Reader, outer: int) -> Type:
-    """Read the ``UTF code`` that makes the collection, then the snapshot of the elements."""
+    """Read the ``UTF code`` that creates the collection, then the snapshot of the elements."""
     reader.cursor.skip_utf("code of a collection of Scala")
     return NullableList(reader.part(), null=0)
 

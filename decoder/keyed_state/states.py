@@ -1,7 +1,7 @@
 """The keyed states in a checkpoint, and their entries.
 
-Each subtask has a part of a state, which consists of some of the key groups, in the subtask's own
-stream or files.
+The key groups of a state are distributed across the subtasks. Each subtask's part is in the
+subtask's own stream or files.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Part:
             return self.state_source.layout
 
     def frames(self, key_group: int) -> Iterator[bytes]:
-        """Yield the decompressed bytes of a key group, in frames in the ``layout`` format.
+        """Yield the decompressed bytes of a key group, in frames with the layout ``layout``.
 
         Raises:
             DecodeError: as in ``KeyedState.entries``.
@@ -198,9 +198,9 @@ def _read_operator(
 ) -> tuple[dict[str, KeyedState], dict[str, DecodeError]]:
     """Return an operator's complete states by name, and one error for each distinct problem.
 
-    Each stream has a list of its states. If the list, or its end, cannot be read, the stream may
-    contain parts of states that are not listed. Therefore, every state that is missing from what
-    was read of the list counts as incomplete.
+    Each stream has a list of its states. If the list cannot be read to its end, the stream may
+    contain parts of any state. Therefore, a state counts as complete only if the readable start of
+    each such list contains it.
     """
     states: dict[str, KeyedState] = {}
     errors: dict[str, DecodeError] = {}
@@ -272,7 +272,7 @@ def _open_source(
     files: StateFiles,
     label: str,
 ) -> StateSource:
-    """Return the source of managed keyed state, or of raw keyed state, which may contain timers.
+    """Return the source of managed keyed state, or of raw keyed state; raw state may be timers.
 
     Raises:
         DecodeError: the head of the state cannot be read.

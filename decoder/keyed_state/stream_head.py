@@ -79,7 +79,7 @@ class Head:
 
     Attributes:
         compressed: True if the data is compressed.
-        states: the states, each at the index that is its number in the data.
+        states: the states; the index of a state is its number in the data.
         error: the reason that the states after ``states`` could not be read; None if ``states`` is
             complete.
         end: the end of the head in the stream, in bytes; None if a state has an unknown serializer.
@@ -214,7 +214,7 @@ def _key_value_info(
 
 
 def _first_reason(*parts: types.Type | None) -> str | None:
-    """Return the reason for the first unreadable type, or None if all types can be read."""
+    """Return why the first unreadable type cannot be read, or None if all types can be read."""
     for type_ in parts:
         part = types.unreadable(type_) if type_ is not None else None
         if part is not None:

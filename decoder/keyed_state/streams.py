@@ -25,7 +25,7 @@ _MIN_READ_BYTES = 4 * 1024 * 1024
 
 
 def attributes_without(instance: object, cached: str) -> dict[str, Any]:
-    """Return an instance's attributes to pickle, without the ``cached`` attribute."""
+    """Return an instance's attributes for pickling, except the attribute named ``cached``."""
     return {name: value for name, value in vars(instance).items() if name != cached}
 
 

@@ -171,7 +171,7 @@ MISSING_FIELD = "missing-field-at-"
 class Pojo:
     """A POJO or a Java record: flags, then the fields. Read as a dict by field.
 
-    Fields with the prefix ``MISSING_FIELD`` are omitted.
+    Fields whose names start with ``MISSING_FIELD`` are omitted.
     """
 
     class_name: str
@@ -306,7 +306,7 @@ class Kryo:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A value with an unknown layout; ``field`` is the path to it, joined by dots."""
+    """A value with an unknown layout; ``field`` is the path to the value, joined by dots."""
 
     class_name: str
     reason: str

@@ -25,8 +25,8 @@ from decoder.metadata.model import (
     StreamState,
 )
 
-# The deepest nesting of handles, to protect the Python stack from hostile input. Flink nests two
-# levels.
+# The maximum nesting depth of handles, to protect the Python stack from hostile input. Flink nests
+# two levels.
 MAX_NESTING = 8
 
 # The number of values in CheckpointedStateScope.

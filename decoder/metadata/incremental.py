@@ -109,7 +109,7 @@ def _skip_stream(data: bytes, start: int) -> tuple[int, int]:
 
 
 def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
-    """Step over ``count`` local paths and FILE handles; None if they must be read one by one."""
+    """Step over a run of ``count`` files; return None if they must be read one by one."""
     type_offset = 2 + _U16.unpack_from(data, start)[0]
     uri_bytes = _U16.unpack_from(data, start + type_offset + 9)[0]
     stride = type_offset + _FILE.size + uri_bytes

@@ -1,7 +1,7 @@
 """A reader of Java object streams that does not instantiate Java classes.
 
 Objects, enums, strings, arrays, classes, references, and null are read into names and values. If a
-class's own ``writeObject`` or ``writeExternal`` adds data, only the objects in the data are
+class's own ``writeObject`` or ``writeExternal`` adds data, only the objects in this data are
 returned. Other elements, such as proxies, are refused, because CheckpointProperties, the logical
 types of Flink SQL, and Beam sources do not contain them.
 
@@ -24,7 +24,8 @@ _FIRST_HANDLE = 0x7E0000
 class _Tag:
     """The first byte of each element: java.io.ObjectStreamConstants.
 
-    The constants are in a class, because ``match`` compares a value only with dotted names.
+    The constants are in a class, because a ``case`` compares a value with a name only if the name
+    is dotted.
     """
 
     NULL = 0x70
@@ -50,8 +51,8 @@ _INTEGERS = "BIJSZ"
 
 _BYTES = "[B"
 
-# The deepest nesting, to protect the Python stack from hostile input. CheckpointProperties has
-# three levels; a SQL logical type has six for each level of nested ROW types.
+# The maximum nesting depth, to protect the Python stack from hostile input. CheckpointProperties
+# has three levels; a SQL logical type has six for each level of nested ROW types.
 _MAX_DEPTH = 64
 # The maximum number of ancestors of a class; Flink's classes have one. An object has the fields of
 # all ancestors, so a small file could take a very long time to read.

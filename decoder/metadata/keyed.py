@@ -21,7 +21,7 @@ _NO_OFFSET = -1
 
 
 class KeyGroupsState(NamedTuple):
-    """KeyGroupsStateHandle, or KeyGroupsSavepointStateHandle if ``savepoint``.
+    """KeyGroupsStateHandle, or KeyGroupsSavepointStateHandle if ``savepoint`` is True.
 
     ``byte_offsets`` are positions in the stream, one for each key group, starting with the key
     group ``first``. In raw state, -1 means that the key group is empty.

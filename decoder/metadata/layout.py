@@ -18,7 +18,7 @@ class MetadataLayout(NamedTuple):
 
     version: int
     written_by: str  # the Flink releases that write this version by default
-    # has coordinator state, channel state, and finished operators and subtasks
+    # coordinator state, channel state, and finished operators and subtasks
     since_1_11: bool
     properties: bool  # a Java object stream of CheckpointProperties after the body
     names: bool  # operator name and uid before the operator ID

@@ -106,7 +106,7 @@ class Subtask(NamedTuple):
 
     A finished subtask has no state. Sizes are in bytes, as counted by Flink's ``getStateSize()``.
     ``managed_keyed_state_at`` and ``raw_keyed_state_at`` are the byte offsets of the handles in
-    ``_metadata``, for ``keyed.read_keyed_handle``; None without such state.
+    ``_metadata``, for ``keyed.read_keyed_handle``; None if the subtask has no such state.
     """
 
     index: int  # type: ignore[assignment]  # hides tuple.index()
@@ -121,7 +121,7 @@ class Subtask(NamedTuple):
 
     @property
     def raw_state_bytes(self) -> int:
-        """The bytes of raw state from custom operators and, with RocksDB, timers on the heap."""
+        """The bytes of raw state: custom operators' raw state and, with RocksDB, heap timers."""
         raw = self.raw_operator_state
         return self.raw_keyed_state_bytes + (raw.size if raw is not None else 0)
 
@@ -171,7 +171,7 @@ class Operator(NamedTuple):
 
     @property
     def raw_state_bytes(self) -> int:
-        """The raw part of the keyed and operator state, in bytes."""
+        """The size of the raw keyed state and raw operator state, in bytes."""
         return sum(subtask.raw_state_bytes for subtask in self.subtasks)
 
     @property

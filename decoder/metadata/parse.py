@@ -180,7 +180,7 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, label: str, index_fiel
     """Read a subtask.
 
     ``i32 index``; managed and raw operator state; managed and raw keyed state; input and output
-    channel state. A finished subtask is only ``i32 -(index + 1)``. In version 2, ``i64, i32``
+    channel state. A finished subtask is just ``i32 -(index + 1)``. In version 2, ``i64, i32``
     follow the index: a duration, and the number of states from Flink 1.1 (a positive number is
     refused). Version 2 lacks channel state and finished subtasks.
     """

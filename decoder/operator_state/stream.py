@@ -114,7 +114,7 @@ class Extent(NamedTuple):
 
 
 def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
-    """Return the extent of a non-empty state; None if the stream is not a file of known size."""
+    """Return the extent of a non-empty state, or None if the stream is not a file of known size."""
     match handle.stream:
         case InlineState() | EmptySegment():
             return None
@@ -191,7 +191,7 @@ def unsized_elements(
 def _element_cursors(
     part: Excerpt, byte_offsets: tuple[int, ...], label: str
 ) -> Iterator[tuple[Cursor, bool]]:
-    """Yield a cursor at the start of each element, and whether the stream is compressed.
+    """Yield (cursor at the element's start, whether the stream is compressed) for each element.
 
     The caller must move the cursor to the element's end, which may be the start of the next
     element.
