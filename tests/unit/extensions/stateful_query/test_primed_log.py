@@ -1,4 +1,4 @@
-"""Replace file sources with Kafka in the logs of a primed checkpoint location."""
+"""Replace the file sources in the logs of a primed checkpoint location with Kafka sources."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ID = '{"id":"ecf95efa-fe7c-4270-981b-0fdd91f057fb"}'
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """As Spark 4.0 leaves one after batch 0 over two file sources, but for its state."""
+    """The files of Spark 4.0 after batch 0 of a query with two file sources, without the state."""
     files = {
         "metadata": _ID,
         "offsets/0": f'v1\n{json.dumps(_METADATA)}\n{{"logOffset":0}}\n{{"logOffset":0}}',
@@ -65,7 +65,8 @@ def test_prime_replaces_file_sources_in_logs_with_kafka_sources(checkpoint: Path
     assert kafka_seeds(str(checkpoint), Files()) == {"0": ORDERS, "1": PAYMENTS}
     version, metadata, *sources = (checkpoint / "offsets/0").read_text().split("\n")
     assert (version, len(sources)) == ("v1", 2)
-    # What is late in batch 1 is judged by the one, what is closed by the other.
+    # Spark drops late records by the watermark in offsets/0, and closes windows by the watermark in
+    # commits/0.
     assert json.loads(metadata) == {**_METADATA, "batchWatermarkMs": 1_700_000_000_000}
     assert (checkpoint / "commits/0").read_text() == 'v1\n{"nextBatchWatermarkMs":1700000000000}'
     assert list(checkpoint.rglob("*.crc")) == []
@@ -75,12 +76,13 @@ def test_prime_replaces_file_sources_in_logs_with_kafka_sources(checkpoint: Path
     }
 
 
-def test_primed_log_without_watermark_has_next_batch_watermark_zero(checkpoint: Path) -> None:
+def test_next_batch_of_primed_query_without_watermark_has_watermark_zero(checkpoint: Path) -> None:
     replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)
     assert (checkpoint / "commits/0").read_text() == 'v1\n{"nextBatchWatermarkMs":0}'
 
 
-def test_logs_of_file_source_show_directory_of_rows(checkpoint: Path) -> None:
+def test_row_directory_of_file_source_is_read_from_its_log(checkpoint: Path) -> None:
+    """Each file source has a log with the paths of its row files. A damaged log is refused."""
     assert source_names(checkpoint) == ["0", "1"]
     assert [source_directory(checkpoint, source) for source in "012"] == ["1", "0", None]
     (checkpoint / "sources/1/0").write_text("v1\n{}")
@@ -93,7 +95,9 @@ def test_logs_of_file_source_show_directory_of_rows(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize("log", ["offsets", "commits"])
-def test_unknown_log_version_is_reported_and_location_unchanged(checkpoint: Path, log: str) -> None:
+def test_unknown_log_version_is_refused_without_changing_location(
+    checkpoint: Path, log: str
+) -> None:
     entry = checkpoint / log / "0"
     entry.write_text(entry.read_text().replace("v1", "v9", 1))
     before = {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()}
@@ -102,8 +106,11 @@ def test_unknown_log_version_is_reported_and_location_unchanged(checkpoint: Path
     assert {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()} == before
 
 
-def test_primed_logs_of_version_2_stay_version_2(checkpoint: Path) -> None:
-    """Spark 4.2 writes the source name before its offset, and the IDs of the state files."""
+def test_prime_writes_logs_of_version_2_if_spark_wrote_version_2(checkpoint: Path) -> None:
+    """In version 2 (Spark 4.2), the offset log contains source names.
+
+    The commit log contains the IDs of the state files.
+    """
     entry = checkpoint / "offsets/0"
     _, metadata, *sources = entry.read_text().split("\n")
     named = [f"{number}:{line}" for number, line in enumerate(sources)]
@@ -119,8 +126,11 @@ def test_primed_logs_of_version_2_stay_version_2(checkpoint: Path) -> None:
     assert commit == 'v2\n{"nextBatchWatermarkMs":70,"stateUniqueIds":{}}'
 
 
-def test_named_sources_keep_their_names(checkpoint: Path) -> None:
-    """Spark 4.2 writes this format, see tests/golden/spark/4.3/named-sources."""
+def test_prime_keeps_source_names_in_logs(checkpoint: Path) -> None:
+    """With named sources, the logs contain names instead of numbers.
+
+    See tests/golden/spark/4.3/named-sources.
+    """
     entry = checkpoint / "offsets/0"
     _, metadata, *_ = entry.read_text().split("\n")
     entry.write_text("\n".join(["v2", metadata, 'paid:{"logOffset":0}', 'bought:{"logOffset":0}']))
@@ -136,9 +146,11 @@ def test_named_sources_keep_their_names(checkpoint: Path) -> None:
     ]
 
 
-def test_copy_of_primed_location_for_reading_has_single_source(
-    checkpoint: Path, tmp_path: Path
-) -> None:
+def test_copy_for_reading_state_has_single_file_source(checkpoint: Path, tmp_path: Path) -> None:
+    """A helper query with one file source reads the state from a copy of the location.
+
+    The log of the copy lists the source's file as already read.
+    """
     (checkpoint / "state").mkdir()
     (checkpoint / "state" / "1.delta").write_text("state")
     (tmp_path / "0.json").touch()

@@ -36,18 +36,21 @@ def _pair(earlier: Path, later: Path) -> CheckpointPair:
     return read_pair(earlier, later, Choice())
 
 
-def test_rehearsal_range_of_partition_is_between_its_two_positions(tmp_path: Path) -> None:
+def test_rehearsal_reads_records_between_positions_of_two_checkpoints(tmp_path: Path) -> None:
+    """A partition without new records is not read."""
     pair = _pair(_write(tmp_path / "a", 7, 10, 20, 5), _write(tmp_path / "b", 9, 15, 20, 6))
     assert pair.ranges == {("orders", 0): Range(10, 15), ("orders", 2): Range(5, 6)}
     assert pair.warnings == ()
 
 
-def test_rehearsal_reads_partition_of_later_checkpoint_from_earliest(tmp_path: Path) -> None:
+def test_rehearsal_reads_new_partition_from_earliest(tmp_path: Path) -> None:
+    """A new partition is missing from the earlier checkpoint."""
     pair = _pair(_write(tmp_path / "a", 7, 10), _write(tmp_path / "b", 9, 15, 3))
     assert pair.ranges["orders", 1] == Range(Marker.EARLIEST, 3)
 
 
-def test_rehearsal_refuses_new_partition_with_undetermined_start(tmp_path: Path) -> None:
+def test_rehearsal_refuses_new_partition_if_first_discovery_was_unfinished(tmp_path: Path) -> None:
+    """If the job had not finished its first discovery of partitions, the start is unknown."""
     earlier = _write(tmp_path / "a", 7, 10, discovered=False)
     with pytest.raises(Refused) as refused:
         _pair(earlier, _write(tmp_path / "b", 9, 15, 3))
@@ -55,10 +58,11 @@ def test_rehearsal_refuses_new_partition_with_undetermined_start(tmp_path: Path)
     assert refused.value.facts[0] == {"partition": "orders-1"}
 
 
-def test_unread_partition_starts_only_at_earliest_marker(tmp_path: Path) -> None:
-    """The marker earliest defines a start. The marker latest does not.
+def test_rehearsal_reads_from_earliest_marker_but_refuses_latest_marker(tmp_path: Path) -> None:
+    """A partition that the job has not read yet has a marker instead of an offset.
 
-    A partition without reads in both checkpoints is empty.
+    If the marker is the same in both checkpoints, the job has read no records, so the partition is
+    omitted.
     """
     pair = _pair(_write(tmp_path / "a", 7, EARLIEST, 1), _write(tmp_path / "b", 9, 3, 2))
     assert pair.ranges["orders", 0] == Range(Marker.EARLIEST, 3)
@@ -125,7 +129,7 @@ def test_rehearsal_refuses_in_flight_records(tmp_path: Path, side: str) -> None:
 
 
 def test_rehearsal_warns_of_checkpoints_from_two_runs_of_job(tmp_path: Path) -> None:
-    """A restored run has a different ID, and nothing shows the restored checkpoint."""
+    """A restored job has a different ID, and nothing shows the checkpoint that it started from."""
     runs = [tmp_path / (digit * 32) for digit in "ab"]
     pair = _pair(_write(runs[0] / "chk-7", 7, 1), _write(runs[1] / "chk-9", 9, 2))
     assert "two runs, aaaa" in pair.warnings[0] and pair.warnings[0].endswith("[another-run]")

@@ -1,4 +1,4 @@
-"""Check the rules by which a rehearsal judges, without Spark.
+"""Check the rules for the verdict of a rehearsal. Spark is not started.
 
 The expected values are computed with exact fractions, or from the rules in Flink's sources
 (``TtlUtils.expired``: ``lastAccess + ttl <= now``).
@@ -37,7 +37,7 @@ DAY_MS = 86_400_000
 EARLIER = 1_700_000_000_000
 
 
-# -- time to live --------------------------------------------------------------------------------
+# -- TTL -----------------------------------------------------------------------------------------
 
 
 def _flink_has_dropped(last_access_ms: int, ttl_ms: int, now_ms: int) -> bool:
@@ -46,9 +46,7 @@ def _flink_has_dropped(last_access_ms: int, ttl_ms: int, now_ms: int) -> bool:
 
 @pytest.mark.parametrize("ttl_ms", [1, 1_000, 60_000])
 @pytest.mark.parametrize("age_ms", [0, 1, 999, 1_000, 1_001, 59_999, 60_000, 60_001])
-def test_key_of_earlier_checkpoint_is_expired_if_flink_treats_key_as_absent(
-    ttl_ms: int, age_ms: int
-) -> None:
+def test_key_is_expired_if_its_ttl_had_passed_at_later_checkpoint(ttl_ms: int, age_ms: int) -> None:
     later = EARLIER + 30_000
     expiry = Expiry(ttl_ms, EARLIER, later)
     dropped = _flink_has_dropped(later - age_ms, ttl_ms, later)
@@ -56,28 +54,30 @@ def test_key_of_earlier_checkpoint_is_expired_if_flink_treats_key_as_absent(
     assert expiry.cause(later - age_ms, is_new=False) is expected
 
 
-def test_key_cleared_by_job_is_not_expired() -> None:
-    """Regression: With savepoints seconds apart and a TTL of 7 days, the cause was "expired"."""
+def test_key_cleared_by_job_is_not_reported_as_expired() -> None:
+    """Regression: With savepoints 5 s apart and a TTL of 7 days, a cleared key was "expired"."""
     expiry = Expiry(7 * DAY_MS, EARLIER, EARLIER + 5_000)
     assert expiry.cause(EARLIER - 1_000, is_new=False) is Cause.DIFFERENT
     assert expiry.cause(EARLIER - 7 * DAY_MS + 5_000, is_new=False) is Cause.EXPIRED
     assert expiry.cause(None, is_new=True) is Cause.DIFFERENT
 
 
-def test_new_key_can_be_expired_only_if_checkpoints_are_far_enough_apart() -> None:
+def test_new_key_cannot_have_expired_if_checkpoints_are_closer_than_ttl() -> None:
     assert Expiry(1_000, EARLIER, EARLIER + 999).cause(None, is_new=True) is Cause.DIFFERENT
     assert Expiry(1_000, EARLIER, EARLIER + 1_000).cause(None, is_new=True) is Cause.UNKNOWN
     assert Expiry(1_000, None, EARLIER).cause(None, is_new=True) is Cause.UNKNOWN
 
 
 @pytest.mark.parametrize("expiry", [Expiry(None, EARLIER, EARLIER), Expiry(5, EARLIER, None)])
-def test_cause_of_missing_key_is_undetermined_without_ttl_or_time(expiry: Expiry) -> None:
+def test_cause_of_missing_key_is_unknown_if_ttl_or_checkpoint_time_is_unknown(
+    expiry: Expiry,
+) -> None:
     assert expiry.cause(EARLIER, is_new=False) is Cause.UNKNOWN
     assert expiry.cause(None, is_new=True) is Cause.UNKNOWN
 
 
 def test_time_of_copied_checkpoint_does_not_prove_expiry() -> None:
-    """Regression: A cleared key was "expired", because the copied savepoint was newer."""
+    """Regression: The copying time of a savepoint was used, so a cleared key was "expired"."""
     newest_access, copied = EARLIER + 5_000, EARLIER + DAY_MS
     expiry = Expiry(60_000, EARLIER, newest_access, copied)
     assert expiry.cause(EARLIER - 1_000, is_new=False) is Cause.UNKNOWN
@@ -86,7 +86,7 @@ def test_time_of_copied_checkpoint_does_not_prove_expiry() -> None:
     assert expiry.cause(None, is_new=True) is Cause.UNKNOWN
 
 
-def test_cause_of_missing_key_without_last_access_is_undetermined() -> None:
+def test_cause_of_missing_key_is_unknown_if_its_last_access_is_unknown() -> None:
     expiry = Expiry(1, EARLIER, EARLIER + DAY_MS)
     assert expiry.cause(None, is_new=False) is Cause.UNKNOWN
     ((number, reason),) = Dropped(0, 3).reasons(expiry)
@@ -105,7 +105,7 @@ def _coverage(compared: int, *numbers: int | None, least: float = 0.5) -> Covera
 @pytest.mark.parametrize(
     ("coverage", "is_right"),
     [
-        # Regression: "2 keys compared, 2,060 fired windows not" was right.
+        # Regression: With 2 keys compared and 2,060 keys not compared, the query was "right".
         (_coverage(2, 2060), None),
         (_coverage(2, 2060, least=0), True),
         (_coverage(50, 50), True),
@@ -125,7 +125,7 @@ def test_rehearsal_with_low_coverage_is_not_reported_as_correct(
     assert verdict([True], coverage, ["the expiry of keys"]) is None
 
 
-def test_rehearsal_coverage_is_printed_with_each_reason() -> None:
+def test_rehearsal_coverage_is_printed_with_reasons_for_keys_not_compared() -> None:
     first, *reasons = _coverage(2, 2060, None).lines()
     assert first == (
         "compared: 2 of 2062 keys (0.1%), less than min_compared (50.0%); the rehearsal has "
@@ -133,7 +133,7 @@ def test_rehearsal_coverage_is_printed_with_each_reason() -> None:
     )
     assert reasons == ["not compared: because"] * 2
     assert list(_coverage(3).lines()) == ["compared: 3 of 3 keys (100.0%)"]
-    # Regression: a million keys were compared, and nothing said that a record had changed only one.
+    # Regression: The report did not show that only one of a million compared keys had changed.
     assert list(replace(_coverage(3), changed=1).lines()) == [
         "compared: 3 of 3 keys (100.0%)",
         "changed in Flink between the checkpoints: 1 key",
@@ -150,15 +150,17 @@ def test_rehearsal_coverage_is_printed_with_each_reason() -> None:
         (["value.f1.f0"], ("value.f0", "value.the sum")),
     ],
 )
-def test_fields_of_a_value_that_no_expression_uses_are_found(
+def test_fields_of_state_value_are_unused_if_no_sql_expression_refers_to_them(
     expressions: list[str], unused: tuple[str, ...]
 ) -> None:
     assert unused_fields(["f0", "f1", "the sum"], expressions) == unused
 
 
 @pytest.mark.parametrize("stores_records", [False, True])
-def test_records_not_kept_by_deduplication_are_reported(stores_records: bool) -> None:
-    """Regression: A job that keeps the last row was primed like a job that keeps the first."""
+def test_prime_warns_that_records_in_deduplication_state_are_not_moved(
+    stores_records: bool,
+) -> None:
+    """Regression: A job that stores the last row was primed like one that stores the first row."""
     none = cast(Any, None)
     rows = StateRows(none, none, ("id",), stores_records=stores_records)
     warnings = list(priming_warnings([rows], None))
@@ -177,12 +179,12 @@ def test_sums_in_two_orders_differ_by_at_most_rounding_error(
     numbers: list[float], seed: int
 ) -> None:
     shuffled = random.Random(seed).sample(numbers, len(numbers))
-    # As Spark adds up: parts, and then the parts' sums.
+    # Like Spark, add the numbers of each part, and then the sums of the parts.
     half = len(shuffled) // 2
     parts = math.fsum([]) + _added(shuffled[:half]) + _added(shuffled[half:])
     magnitude = float(sum(abs(Fraction(number)) for number in numbers)) * (1 + 1e-15)
     error = rounding_error(len(numbers) - 1, magnitude)
-    # The difference of the doubles, without another rounding.
+    # Compare the doubles exactly, without further rounding.
     assert abs(Fraction(_added(numbers)) - Fraction(parts)) <= Fraction(error) + Fraction(5e-324)
 
 
@@ -193,8 +195,8 @@ def _added(numbers: list[float]) -> float:
     return total
 
 
-def test_missing_cent_exceeds_rounding_error() -> None:
-    """For 1,000,000 records of 100.00, the rounding error is far below a cent."""
+def test_rounding_error_of_million_records_is_far_below_one_record() -> None:
+    """For 1,000,000 records of 100.00, the sum may be wrong by about 2 cents."""
     assert rounding_error(1_000_000, 1e8) < 0.03
     assert rounding_error(1_000, 1e5) < 1e-7
     assert rounding_error(0, 1e300) == 0
@@ -245,7 +247,7 @@ def test_sums_of_float_differ_by_more_than_sums_of_double() -> None:
     assert of_float == Rounding(999, singles=frozenset({0})).allowed(0, field, size, None)
 
 
-# -- differences of the output that do not show a mistake ----------------------------------------
+# -- differences in the output that do not prove a mistake ---------------------------------------
 
 
 def _compared(right: int, wrong: int, missing: int, unexpected: int) -> Comparison:
@@ -272,7 +274,7 @@ def _doubt(
 
 
 @pytest.mark.parametrize("differences", [(0, 1, 1), (0, 4, 4), (2, 1, 2), (0, 0, 4)])
-def test_output_may_differ_by_the_windows_of_late_records(
+def test_late_records_can_explain_differences_in_output(
     differences: tuple[int, int, int],
 ) -> None:
     """Regression: A correct query was "wrong", because Flink had dropped a late record."""
@@ -282,7 +284,7 @@ def test_output_may_differ_by_the_windows_of_late_records(
     assert "late records may explain the difference" in (_doubt(proof, late=None) or "")
 
 
-def test_output_that_differs_by_more_than_late_records_explain_is_wrong() -> None:
+def test_output_is_wrong_if_late_records_cannot_explain_all_differences() -> None:
     assert _doubt((30, 0, 5, 4), late=2) is None
     assert _doubt((30, 1, 1, 4), late=2) is None
     assert _doubt((30, 0, 1, 1), fires=False) is None
@@ -291,14 +293,15 @@ def test_output_that_differs_by_more_than_late_records_explain_is_wrong() -> Non
 
 @pytest.mark.parametrize("mode", ["update", "Update", "complete"])
 def test_per_change_rows_are_not_compared_with_per_batch_rows(mode: str) -> None:
-    """Regression: A query was reported as wrong, although both had the same state.
+    """Regression: Flink wrote 40 rows, one per change, and Spark wrote 20, one per key and batch.
 
-    Flink wrote 40 rows, and Spark wrote 20.
+    The query was reported as wrong, although the states were equal.
     """
     assert "once in each batch" in (_doubt((20, 0, 20, 0), mode, fires=False) or "")
 
 
-def test_different_record_of_same_key_is_not_reported_for_deduplication() -> None:
+def test_deduplication_may_output_different_record_of_same_key() -> None:
+    """Rows that differ are not reported as wrong if all of their keys match."""
     doubt = _doubt((10, 0, 3, 3), keys=(13, 0, 0, 0), fires=False)
     assert doubt is not None and "its keys match" in doubt
     assert _doubt((10, 0, 3, 3), keys=(12, 0, 1, 1), fires=False) is None
@@ -335,8 +338,8 @@ def test_wrong_keys_are_grouped_by_difference() -> None:
     assert describe_differences(groups) == ("count +1, sum -17 in 12 keys; count -42 in 1 key")
 
 
-def test_hour_with_as_many_records_as_difference_is_reported() -> None:
-    """With days in a different time zone, all records of the last hour belong to the next day."""
+def test_hour_is_reported_if_its_record_count_equals_count_difference() -> None:
+    """If Spark uses a different time zone, all records of the last hour belong to the next day."""
     counts = {0: 51, 22: 40, 23: 42}
     assert describe_hours(counts, -42) == (
         "00h 51, 22h 40, 23h 42; hours with as many records as the difference of the count "

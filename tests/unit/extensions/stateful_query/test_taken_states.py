@@ -45,8 +45,8 @@ def test_selected_states_move_and_remaining_states_are_listed() -> None:
     assert left.startswith("warning: 5 states are not migrated, because they are not selected: ")
     assert "windows/window-contents" in left and "merging-window-set" not in left
     compile(printed, "query.py", "exec")
-    assert printed.count("prime(") == 3  # two calls, and a comment
-    # Seen: an empty directory was taken for a primed one, and the query began without its state.
+    assert printed.count("prime(") == 3  # two calls and one comment
+    # Regression: An empty directory was treated as primed, so the query started without its state.
     assert printed.count(', "commits").is_dir():') == 2
 
 
@@ -63,7 +63,8 @@ def test_warning_about_unmoved_state_omits_moved_states() -> None:
     )
 
 
-def test_prime_writes_no_seed(tmp_path: Path) -> None:
+def test_prime_prints_code_without_writing_checkpoint_location(tmp_path: Path) -> None:
+    """A location that already exists is refused."""
     target = tmp_path / "checkpoint"
     code, printed, _ = _run(*_asked("totals/total"), "--checkpoint-dir", str(target))
     assert code == 0 and not target.exists()
@@ -100,7 +101,11 @@ def test_invalid_state_selection_is_refused(
 
 
 def test_pending_timers_trigger_warning() -> None:
-    """Regression: No timer was reported. Timers of moved windows have their own line."""
+    """Regression: Pending timers were not reported.
+
+    Timers of moved windows are reported on a separate line, because Spark's watermark replaces
+    them.
+    """
     said = _run(*_asked("windows/window-contents"))[2]
     assert [line for line in said if line.startswith("timers ")] == [
         "timers windows/_timer_state/event_window-timers are replaced by Spark's watermark, "
@@ -133,7 +138,7 @@ def test_unreadable_states_are_reported() -> None:
         take_states(migrate.keyed_states(WITH_KRYO), [f"{unknown.operator_id}/secret"])
 
 
-def test_sql_row_has_column_per_field() -> None:
+def test_state_to_prime_has_sql_type_of_each_key_field_and_of_value() -> None:
     (operator,) = (
         one.operator_id for one in migrate.keyed_states(SAVEPOINT).states if one.name == "accState"
     )
@@ -159,10 +164,13 @@ def test_sql_row_has_column_per_field() -> None:
     )
 
 
-def test_without_selection_all_states_are_listed_and_no_entries_are_read(
+def test_states_are_listed_without_reading_entries_if_no_state_is_selected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A cut-over's dry run lists the states in this way. It must not read a job's whole state."""
+    """The dry run of a cut-over lists the states in this way.
+
+    It must not read a job's whole state.
+    """
 
     def read(_: KeyedState) -> None:
         raise AssertionError
@@ -191,7 +199,10 @@ def test_state_with_ttl_triggers_warning() -> None:
 
 
 def test_states_and_positions_come_from_same_checkpoint(tmp_path: Path) -> None:
-    """Regression: The job's directory was resolved twice, before and after a new checkpoint."""
+    """Regression: The job's directory was resolved twice, before and after a new checkpoint.
+
+    The states were then newer than the positions.
+    """
     shutil.copytree(SAVEPOINT, tmp_path / "chk-7")
     request = move_request(SPARK, {})
     checkpoint = read_input(tmp_path, request)
@@ -202,7 +213,7 @@ def test_states_and_positions_come_from_same_checkpoint(tmp_path: Path) -> None:
     assert "total" not in {state.name for state in newer}
 
 
-def test_verify_state_reports_mistyped_state_and_group() -> None:
+def test_verify_state_refuses_group_as_target_and_state_name_without_operator() -> None:
     result = command("verify-state", SAVEPOINT, "spark:none", "--state", "total")
     assert (result.code, result.stdout) == (2, "")
     assert "expected OPERATOR/NAME" in result.stderr

@@ -1,9 +1,8 @@
-"""Read positions of Apache Beam's KafkaIO: SEMANTICS A 15.
+"""Read positions of Apache Beam's KafkaIO (SEMANTICS A 15).
 
-State that real pipelines left, and the values that Beam's own classes read from this state, are in
-tests/golden (test_decoding.py). The states in this file cannot be produced by running a pipeline:
-real elements with a different mark, and a map of waiting splits in the grammar of Java's
-serialization.
+The states of real pipelines, and the values that Beam's own classes read from them, are in
+tests/golden (test_decoding.py). No pipeline produces the states in this file: real elements with a
+different checkpoint mark, and maps of pending splits in the format of Java's serialization.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ from tests.support.hostile import java_class, utf
 
 _SPLIT = "org.apache.beam.runners.flink.translation.wrappers.streaming.io.source.FlinkSourceSplit"
 _KAFKA = "org.apache.beam.sdk.io.kafka.KafkaUnboundedSource"
-_BYTES = b"\x75\x72\x00\x02[B"  # the array that a split's state is: the last that it holds
+_BYTES = b"\x75\x72\x00\x02[B"  # start of the last array of an element: the state of its split
 _NULL = b"\x70"
 
 
 def _real_element() -> bytes:
-    """Of the first split of a real pipeline: three partitions, in this order."""
+    """The element of a real pipeline's first split, with ``PARTITIONS`` in this order."""
     data = (golden("beam/beam") / "_metadata").read_bytes()
     begin = data.index(b"\xac\xed\0\5sr" + utf(_SPLIT))
     return data[begin - 8 : begin + int.from_bytes(data[begin - 4 : begin], "big")]
@@ -70,7 +69,7 @@ def _long(value: int) -> bytes:
 
 
 def _mark(*next_offsets: int, watermark: int = -9223372036854775) -> bytes:
-    """In Avro's binary form, by Beam's schema of it."""
+    """A checkpoint mark in Avro's binary format, with Beam's schema."""
     items = [
         _long(at) + _long(partition) + _long(len(topic)) + topic.encode() + _long(watermark)
         for at, (topic, partition) in zip(next_offsets, PARTITIONS, strict=False)
@@ -79,7 +78,7 @@ def _mark(*next_offsets: int, watermark: int = -9223372036854775) -> bytes:
 
 
 def _with_state(state: bytes) -> bytes:
-    """The real element with another state of its split."""
+    """The real element with a different state of its split."""
     split = REAL[8 : REAL.rindex(_BYTES)] + state
     return REAL[:4] + pack(">i", len(split)) + split
 
@@ -133,11 +132,11 @@ def _cut(mark: bytes) -> list[bytes]:
     "mark",
     [
         *_cut(_mark(5, 6, 7)),
-        _mark(5, 6),  # fewer than its source reads
+        _mark(5, 6),  # fewer partitions than the source reads
         _mark(5, 6, 7) + b"\0",
-        _mark(5, -2, 7),  # no offset
-        _mark(5, 6, 7).replace(b"orders", b"orderz"),  # another topic than its source's
-        b"\xff" * 9 + b"\x01" + _mark(5, 6, 7),  # a count that cannot be
+        _mark(5, -2, 7),  # an invalid offset
+        _mark(5, 6, 7).replace(b"orders", b"orderz"),  # not a topic of the source
+        b"\xff" * 9 + b"\x01" + _mark(5, 6, 7),  # an impossible count
         b"\x80" * 11,
     ],
 )
@@ -155,7 +154,7 @@ def test_checkpoint_mark_that_beam_rejects_blocks_move(
         assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
 
 
-def test_beam_checkpoint_mark_with_byte_size_of_block_is_read(tmp_path: Path) -> None:
+def test_beam_checkpoint_mark_is_read_from_avro_block_with_byte_size(tmp_path: Path) -> None:
     """In Avro, a negative count precedes the byte size of a block. Beam never writes this form."""
     whole = _mark(5, 6, 7)
     element = _with_mark(_long(-3) + _long(len(whole) - 2) + whole[1:])
@@ -164,8 +163,11 @@ def test_beam_checkpoint_mark_with_byte_size_of_block_is_read(tmp_path: Path) ->
 
 
 def _object(name: str, values: dict[str, bytes], written: bytes | None = None) -> bytes:
-    """An object of Java's, its fields in this order: of four bytes where a value has them, else of
-    objects; ``written``: by its class itself."""
+    """A serialized Java object with these fields in this order.
+
+    A value of four bytes is an int field, and any other value is an object field. ``written`` is
+    the data that the class itself writes after the fields.
+    """
     fields = [
         (b"I" if len(value) == 4 else b"L")
         + utf(field)
@@ -182,7 +184,7 @@ def _text(value: str) -> bytes:
 
 
 def _list(*elements: bytes) -> bytes:
-    """One that writes its elements as Java's does, after a block of its size."""
+    """An ArrayList that writes its elements after a block with its size, like Java's."""
     return _object("java.util.ArrayList", {}, b"\x77\x04" + bytes(4) + b"".join(elements))
 
 
@@ -198,14 +200,14 @@ def _split(source: bytes, state: bytes = _NULL) -> bytes:
 
 
 def _map(*lists: bytes) -> bytes:
-    """From subtask to list, as the enumerator writes it."""
+    """A map from subtasks to lists of splits, as the enumerator writes it."""
     number = _object("java.lang.Integer", {"value": pack(">i", 0)})
     held = b"".join(number + one for one in lists)
     return b"\xac\xed\0\5" + _object("java.util.HashMap", {}, held)
 
 
 def _waiting(source: str, topic: str, partition: int) -> bytes:
-    """A map of one subtask, whose list has one split, of one partition."""
+    """A map with one subtask, whose list has one split of one partition."""
     return _map(_list(_split(_source(source, topic, partition))))
 
 
@@ -213,6 +215,7 @@ def _waiting(source: str, topic: str, partition: int) -> bytes:
 def test_pending_splits_of_beam_enumerator_are_unresolved(
     tmp_path: Path, readers: dict[int, list[bytes]]
 ) -> None:
+    """A pending split is in the state of the enumerator, and no reader has it yet."""
     coordinator = encode_coordinator(1, 0, _waiting(_KAFKA, "waits", 4))
     checkpoint = read_checkpoint(
         write_checkpoint(tmp_path / "chk-7", operator_with_elements(readers, coordinator))
@@ -267,7 +270,10 @@ def test_pending_beam_splits_of_unexpected_shape_block_move(
 
 
 def _reference(handle: int) -> bytes:
-    """To what the stream has read: it counts classes, objects, and the types of their fields."""
+    """A reference to an earlier item of the stream.
+
+    The number of the item counts classes, objects, and the types of fields.
+    """
     return b"\x71" + pack(">i", 0x7E0000 + handle)
 
 
@@ -301,7 +307,7 @@ def test_nested_lists_in_enumerator_state_block_move_without_traversal(tmp_path:
     assert _codes(_extract(tmp_path, held))["damaged-source"] is Severity.BLOCKER
 
 
-def test_non_kafka_beam_source_is_refused_by_class_name(tmp_path: Path) -> None:
+def test_refusal_of_non_kafka_beam_source_contains_class_name(tmp_path: Path) -> None:
     element = REAL.replace(_KAFKA.encode(), b"org.apache.beam.sdk.io.other.QueueUnboundedSource")
     assert len(element) == len(REAL)
     extraction = _extract(tmp_path, operator_with_elements({0: [element]}, None))
@@ -321,7 +327,9 @@ def test_non_kafka_beam_source_is_refused_by_class_name(tmp_path: Path) -> None:
         ("stable-input-buffer1", "take a new checkpoint after a checkpoint interval without input"),
     ],
 )
-def test_records_buffered_by_beam_bundle_block_move(tmp_path: Path, name: str, way: str) -> None:
+def test_move_is_blocked_if_beam_operator_buffers_records(
+    tmp_path: Path, name: str, way: str
+) -> None:
     source = operator_with_elements({0: [_with_mark(_mark(5, 6, 7))]}, None)
     holding = operator_with_states({name: [b"one", b"two"]}, operator_id=bytes(16))
     extraction = _extract(tmp_path, source, holding)
@@ -333,8 +341,8 @@ def test_records_buffered_by_beam_bundle_block_move(tmp_path: Path, name: str, w
     assert "in-flight-records" not in _codes(_extract(tmp_path, source, empty))
 
 
-def test_keyed_state_of_dofn_is_reported_next_to_kafkaio(tmp_path: Path) -> None:
-    """The state may belong to a splittable DoFn and contain its positions."""
+def test_keyed_state_of_dofn_triggers_warning_in_pipeline_with_kafkaio(tmp_path: Path) -> None:
+    """The state may contain the positions of a second source, if the DoFn is splittable."""
     source = operator_with_elements({0: [_with_mark(_mark(5, 6, 7))]}, None)
     bundle = operator_with_states({"bundle-buffer-tag": []}).subtasks[0]
     groups = KeyGroupsHandle(0, (0,), ByteStreamHandle("keyed", b"restrictions"), None)
@@ -346,7 +354,7 @@ def test_keyed_state_of_dofn_is_reported_next_to_kafkaio(tmp_path: Path) -> None
 
 
 def _wrapped(*elements: bytes, file: bool = False) -> Operator:
-    """What an UnboundedSourceWrapper of Beam 2.50 keeps: elements without their length."""
+    """The state of an UnboundedSourceWrapper of Beam 2.50: elements without their length."""
     held = operator_with_states({WRAPPER_STATE: elements}, sized=False)
     if not file:
         return held
@@ -372,7 +380,8 @@ WRAPPED = _real_wrapped()
 _DOFN = operator_with_states({"bundle-buffer-tag": []}, operator_id=bytes(16))
 
 
-def test_wrapper_elements_of_beam_2_50_are_read(tmp_path: Path) -> None:
+def test_positions_are_read_from_wrapper_state_of_beam_2_50(tmp_path: Path) -> None:
+    """In Beam 2.50, KafkaIO runs in an UnboundedSourceWrapper, whose state contains its splits."""
     (source,) = _extract(tmp_path, _wrapped(*WRAPPED), _DOFN).sources
     assert source.kind is SourceKind.BEAM_KAFKA_IO
     assert {(p.topic, p.partition) for p in source.positions} == {
@@ -383,7 +392,7 @@ def test_wrapper_elements_of_beam_2_50_are_read(tmp_path: Path) -> None:
     }
 
 
-_HEAD_GONE = b"\0" + WRAPPED[0][1:]  # no object's stream
+_HEAD_GONE = b"\0" + WRAPPED[0][1:]  # not a stream of a Java object
 
 
 @pytest.mark.parametrize(
@@ -400,7 +409,7 @@ _HEAD_GONE = b"\0" + WRAPPED[0][1:]  # no object's stream
     ],
 )
 @pytest.mark.parametrize("others", [(), (_DOFN,)], ids=["alone", "in a pipeline"])
-def test_undecodable_beam_wrapper_of_kafka_source_blocks_move(
+def test_damaged_wrapper_state_of_kafkaio_blocks_move(
     tmp_path: Path, elements: list[bytes], others: tuple[Operator, ...]
 ) -> None:
     extraction = _extract(tmp_path, _wrapped(*elements), *others)
@@ -408,16 +417,21 @@ def test_undecodable_beam_wrapper_of_kafka_source_blocks_move(
     assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
 
 
-def test_missing_file_of_wrapper_state_fails_only_for_beam_pipeline(tmp_path: Path) -> None:
+def test_missing_wrapper_state_file_is_error_only_in_beam_pipeline(tmp_path: Path) -> None:
+    """In any other job, the state with this name belongs to a user function."""
     held = _wrapped(WRAPPED[0], file=True)
     with pytest.raises(DecodeError, match="missing"):
         _extract(tmp_path, held, _DOFN)
-    assert _extract(tmp_path, held).sources == ()  # a function's of a user's
+    assert _extract(tmp_path, held).sources == ()  # state of a user function
 
 
-def test_wrapper_state_file_of_beam_pipeline_has_no_size_limit(
+def test_wrapper_state_has_no_size_limit_in_beam_pipeline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In any other job, a larger state with this name is ignored.
+
+    In a Beam pipeline, this test expects the attempt to read the missing file.
+    """
     held = _wrapped(WRAPPED[0], file=True)
     monkeypatch.setattr("decoder.kafka.operator._MAX_WRAPPER_BYTES", 10)
     with pytest.raises(DecodeError, match="missing"):
@@ -425,7 +439,7 @@ def test_wrapper_state_file_of_beam_pipeline_has_no_size_limit(
 
 
 @pytest.mark.parametrize("sized", [True, False])
-def test_user_state_under_name_of_beam_wrapper_state_is_not_a_source(
+def test_user_state_with_name_of_beam_wrapper_state_is_not_a_source(
     tmp_path: Path, sized: bool
 ) -> None:
     for held in ([], [b"x"], [b"\xac\xed\0\5sr" + utf("a.b.Counter")]):

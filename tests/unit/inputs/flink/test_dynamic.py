@@ -1,6 +1,6 @@
 """DynamicKafkaSource: recognized unambiguously, merged per cluster, and moved cluster by cluster.
 
-The encoder supplies the bytes. A test in this file compares them with a real job's bytes. Real jobs
+The encoder supplies the bytes. A test in this file compares them with the bytes of real jobs, which
 are in tests/golden.
 """
 
@@ -73,7 +73,7 @@ _OTHER = bytes(range(16, 32))
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """What a DynamicKafkaSource is to hold of one cluster, its readers by subtask."""
+    """The state of a DynamicKafkaSource for one cluster, with the readers by subtask."""
 
     readers: Mapping[int, Sequence[KafkaSplit]]
     entries: Sequence[EnumeratorSplit] = ()
@@ -85,9 +85,9 @@ class _Dynamic:
     clusters: Mapping[str, _Cluster]
     version: int = 2
     cluster_version: int = 3
-    # Of its one stream, by cluster.
+    # The topics of the only stream, by cluster.
     topics: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    servers: str | None = None  # of each of its clusters; None: a broker of the cluster's name
+    servers: str | None = None  # of each cluster; None: the broker has the cluster's name
 
     def coordinator(self) -> bytes:
         stream = {
@@ -135,7 +135,7 @@ def _golden_source(name: str) -> tuple[Checkpoint, str, DynamicKafkaSource]:
 
 @pytest.mark.parametrize("name", ["1.20/dynamic", "2.2/dynamic"])
 def test_encoder_reproduces_bytes_of_real_dynamic_source(name: str) -> None:
-    """The test covers splits and the enumerator of each cluster.
+    """The reader splits and the enumerator state are compared.
 
     The state of Flink 2.2 also contains a serialized initializer.
     """
@@ -189,7 +189,7 @@ def _encoded(state: EnumeratorState) -> bytes:
 
 
 def _initializer(coordinator_state: bytes) -> bytes:
-    """The first serialized Java object in it, which the decoder steps over."""
+    """The first serialized Java object in the state, which the decoder skips."""
     start = coordinator_state.index(b"\xac\xed\0\5")
     size = int.from_bytes(coordinator_state[start - 4 : start], "big")
     return coordinator_state[start : start + size]
@@ -218,7 +218,7 @@ def test_malformed_dynamic_split_is_refused(split: bytes, version: int) -> None:
         read_reader_element(encode_reader_element(split, version), "s")
 
 
-def test_unknown_dynamic_version_is_refused_with_its_number() -> None:
+def test_unsupported_version_of_dynamic_split_or_enumerator_is_refused() -> None:
     with pytest.raises(DecodeError, match="split version 3 is not supported") as split:
         read_reader_element(encode_reader_element(_SPLIT, 3), "s")
     state = encode_dynamic_enumerator(2, {}, 3, {})
@@ -244,11 +244,11 @@ _ENUMERATOR = encode_enumerator(3, [EnumeratorSplit(KafkaSplit("orders", 0, 1))]
         encode_dynamic_enumerator(2, {}, 2, {"a": _ENUMERATOR}),
         encode_dynamic_enumerator(2, {}, 4, {"a": _ENUMERATOR}),
         encode_dynamic_enumerator(2, {}, 3, {"a": _ENUMERATOR}) + b"\0",
-        # The same cluster twice: "a" and "b" are as long.
+        # The same cluster twice: "b" becomes "a", which has the same length.
         encode_dynamic_enumerator(2, {}, 3, {"a": _ENUMERATOR, "b": _ENUMERATOR}).replace(
             b"\0\1b", b"\0\1a"
         ),
-        # Written as version 1, which has no initializers.
+        # Written as version 1, which has no initializers, but read as version 2.
         encode_dynamic_enumerator(1, {"s": {"a": StreamCluster(["t"], "b")}}, 3, {}),
     ],
 )
@@ -293,7 +293,10 @@ def test_dynamic_split_version_2_stores_retention_time(
 
 
 def test_positions_of_retained_cluster_are_extracted_and_reported(tmp_path: Path) -> None:
-    """Split version 2 and enumerator version 3 were added after connector 5.0 (FLINK-39837)."""
+    """The metadata service has removed a retained cluster, but the source still stores its splits.
+
+    Split version 2 and enumerator version 3 were added after connector 5.0 (FLINK-39837).
+    """
     gone = encode_enumerator(3, [EnumeratorSplit(s) for s in splits("old", [EARLIEST, EARLIEST])])
     active = encode_enumerator(3, [EnumeratorSplit(KafkaSplit("orders", 0, EARLIEST))])
     state = encode_dynamic_enumerator(
@@ -321,7 +324,10 @@ def test_positions_of_retained_cluster_are_extracted_and_reported(tmp_path: Path
     assert [p.next_offset for p in chosen[0].positions] == [40]
 
 
-def test_split_of_removed_cluster_is_reported_as_retained_cluster(tmp_path: Path) -> None:
+def test_cluster_is_reported_as_retained_if_only_a_reader_split_shows_retention(
+    tmp_path: Path,
+) -> None:
+    """The retention time is in the split, and the enumerator state lacks the cluster."""
     element = encode_dynamic_reader_element("west", KafkaSplit("old", 0, 50), 2, 1_800_000_000_000)
     state = encode_dynamic_enumerator(3, {}, 3, {})
     operator = operator_with_elements({0: [element]}, encode_coordinator(1, 3, state))
@@ -340,10 +346,10 @@ def test_damaged_retained_clusters_are_refused() -> None:
             read_dynamic_coordinator_state(encode_coordinator(1, 3, damaged), "c")
 
 
-# -- recognised as what it is, and nothing else --------------------------------------------------
+# -- recognition of the source kind --------------------------------------------------------------
 
 
-def test_golden_enumerators_are_never_read_as_different_source_kind() -> None:
+def test_enumerator_of_real_job_is_never_read_as_different_source_kind() -> None:
     kinds = set()
     for entry in ENTRIES:
         checkpoint = read_checkpoint(GOLDEN / entry["path"])
@@ -358,7 +364,8 @@ def test_golden_enumerators_are_never_read_as_different_source_kind() -> None:
             if not isinstance(source, DynamicKafkaSource):
                 with pytest.raises(DecodeError):
                     read_dynamic_coordinator_state(state.data, "c")
-            # Nor without a split to tell the kind by; Beam's map of none is any map of Java's.
+            # The kind is also recognized without splits, except for Beam: its empty map could be
+            # any Java map.
             told = type(recognise_source([], state.data))
             assert told is (UnknownSource if isinstance(source, BeamKafkaIO) else type(source))
             kinds.add(type(source))
@@ -419,7 +426,8 @@ def test_dynamic_enumerator_is_never_read_as_kafka_source(
 @pytest.mark.parametrize(
     "damage", ["two kinds of splits", "split", "coordinator", "plain coordinator", "plain split"]
 )
-def test_partly_dynamic_source_blocks_move(tmp_path: Path, damage: str) -> None:
+def test_mixed_or_damaged_state_of_dynamic_source_blocks_move(tmp_path: Path, damage: str) -> None:
+    """Only a part of the state belongs to a DynamicKafkaSource or can be read."""
     good = encode_dynamic_reader_element("east", KafkaSplit("orders", 0, 5))
     entry = EnumeratorSplit(KafkaSplit("orders", 0, 5))
     state = _Dynamic({"east": _Cluster({}, [entry])}).coordinator()
@@ -439,8 +447,11 @@ def test_partly_dynamic_source_blocks_move(tmp_path: Path, damage: str) -> None:
 # -- positions -----------------------------------------------------------------------------------
 
 
-def test_clusters_of_dynamic_source_are_merged_separately(tmp_path: Path) -> None:
-    """The same topic partition is read, finished, unassigned, and at a marker on four clusters."""
+def test_reader_and_enumerator_of_dynamic_source_are_merged_per_cluster(tmp_path: Path) -> None:
+    """Partition t-0 exists on four clusters.
+
+    It is in a reader, finished, unassigned, and at a marker, respectively.
+    """
     dynamic = _Dynamic(
         {
             "held": _Cluster(
@@ -462,7 +473,7 @@ def test_clusters_of_dynamic_source_are_merged_separately(tmp_path: Path) -> Non
     ]
 
 
-def test_duplicate_partition_on_same_cluster_is_unresolved(tmp_path: Path) -> None:
+def test_partition_in_two_readers_of_same_cluster_is_unresolved(tmp_path: Path) -> None:
     dynamic = _Dynamic(
         {
             "a": _Cluster({0: [KafkaSplit("t", 0, 10)], 1: [KafkaSplit("t", 0, 12)]}),
@@ -478,7 +489,7 @@ def test_duplicate_partition_on_same_cluster_is_unresolved(tmp_path: Path) -> No
     assert "t-0 on cluster 'a'" in finding.message
 
 
-def test_split_of_cluster_that_enumerator_lacks_is_a_position(tmp_path: Path) -> None:
+def test_split_has_position_even_if_enumerator_lacks_its_cluster(tmp_path: Path) -> None:
     """The metadata service may have removed the cluster after the job had read its records."""
     held = encode_dynamic_reader_element("gone", KafkaSplit("t", 0, 5))
     coordinator = _Dynamic({"there": _Cluster({})}, topics={"there": ["t"]}).coordinator()
@@ -510,7 +521,7 @@ def _two_clusters(tmp_path: Path) -> Extraction:
     return _extract(tmp_path, dynamic.operator())
 
 
-def test_dynamic_source_requires_single_cluster_for_target(tmp_path: Path) -> None:
+def test_move_of_dynamic_source_requires_choice_of_one_cluster(tmp_path: Path) -> None:
     extraction = _two_clusters(tmp_path)
     for policies in (Policies(), Policies(merge_sources=MergeSources.MIN)):
         plan = make_plan(extraction, extraction.sources, None, policies)
@@ -528,7 +539,13 @@ def test_dynamic_source_requires_single_cluster_for_target(tmp_path: Path) -> No
         assert plan.next_offsets == expected
 
 
-def test_new_partition_of_dynamic_source_starts_by_policy_of_its_cluster(tmp_path: Path) -> None:
+def test_new_partition_of_dynamic_source_requires_finished_discovery_on_its_cluster(
+    tmp_path: Path,
+) -> None:
+    """If the first discovery had finished, the job reads a new partition from its start.
+
+    Otherwise, the starting policy decides, but the state does not contain the policy.
+    """
     extraction = _two_clusters(tmp_path)
     snapshot = ClusterSnapshot({"t": {n: LogRange(0, 50) for n in range(3)}})
     east = make_plan(extraction, choose(extraction, Choice(cluster="east")), snapshot)
@@ -539,7 +556,7 @@ def test_new_partition_of_dynamic_source_starts_by_policy_of_its_cluster(tmp_pat
     assert "starting policy" in west.refusals[0].what
 
 
-def test_dynamic_source_with_single_cluster_needs_no_choice(tmp_path: Path) -> None:
+def test_move_of_dynamic_source_with_single_cluster_requires_no_choice(tmp_path: Path) -> None:
     extraction = _extract(tmp_path, _Dynamic({"east": _held("t", 1, 2)}).operator())
     plan = make_plan(extraction, extraction.sources, None)
     assert not plan.refusals
@@ -552,7 +569,7 @@ def test_unknown_cluster_error_lists_available_clusters(tmp_path: Path) -> None:
         choose(extraction, Choice(cluster="north"))
 
 
-def test_plain_and_dynamic_sources_cannot_be_moved_together(tmp_path: Path) -> None:
+def test_kafka_source_and_dynamic_source_cannot_be_moved_together(tmp_path: Path) -> None:
     extraction = _extract(
         tmp_path,
         _Dynamic({"east": _held("t", 1)}).operator(),
@@ -574,7 +591,9 @@ def test_plain_and_dynamic_sources_cannot_be_moved_together(tmp_path: Path) -> N
         choose(extraction, Choice(source="topic:u", cluster="east"))
 
 
-def test_positions_of_two_clusters_do_not_conflict(tmp_path: Path) -> None:
+def test_same_partition_with_different_positions_on_two_clusters_is_no_conflict(
+    tmp_path: Path,
+) -> None:
     extraction = _extract(
         tmp_path,
         _Dynamic({"east": _held("t", 1), "west": _held("t", 2)}).operator(),
@@ -640,13 +659,13 @@ def test_inspect_json_contains_cluster_of_each_position() -> None:
     [
         (None, False),
         ("east:9092", False),
-        (" EAST , b:1", False),  # 9092 is what a client takes where there is no port
+        (" EAST , b:1", False),  # without a port, clients use 9092
         ("PLAINTEXT://b:1,SSL://east:9092", False),
         ("east:9093", True),
         ("west:9092,b:1", True),
     ],
 )
-def test_brokers_of_different_cluster_are_warned_about(
+def test_querying_brokers_of_different_cluster_triggers_warning(
     tmp_path: Path, asked: str | None, other: bool
 ) -> None:
     topics = {"east": ["t"], "west": ["t"]}
@@ -684,14 +703,16 @@ def test_broker_warning_lists_at_most_three_addresses(
     assert shown in warning
 
 
-def test_cluster_without_stored_brokers_is_not_compared(tmp_path: Path) -> None:
+def test_broker_warning_is_omitted_if_state_contains_no_brokers_of_cluster(tmp_path: Path) -> None:
     extraction = _extract(tmp_path, _Dynamic({"east": _held("t", 5)}).operator())
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 9)}})
     plan = make_plan(extraction, extraction.sources, snapshot, bootstrap_servers="b:1")
     assert not any("'east'" in warning for warning in plan.warnings)
 
 
-def test_plain_source_does_not_suppress_broker_warning_of_dynamic_source(tmp_path: Path) -> None:
+def test_broker_warning_of_dynamic_source_remains_next_to_plain_kafka_source(
+    tmp_path: Path,
+) -> None:
     dynamic = _Dynamic({"east": _held("t", 5)}, topics={"east": ["t"]})
     beside = source_operator(SourceState({0: splits("other", [1])}))
     extraction = _extract(tmp_path, dynamic.operator(), beside)
@@ -701,6 +722,6 @@ def test_plain_source_does_not_suppress_broker_warning_of_dynamic_source(tmp_pat
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_reader_element_matches_split_version_of_dynamic_source(version: int) -> None:
+def test_reader_element_for_dynamic_source_is_written_in_passed_split_version(version: int) -> None:
     written = reader_element("orders", 3, 5, cluster="eu", cluster_version=version)
     assert written == encode_dynamic_reader_element("eu", KafkaSplit("orders", 3, 5), version)

@@ -1,7 +1,7 @@
-"""Reader state and enumerator state merged into positions: SEMANTICS A 3 to 6 and 12 to 15.
+"""Merge reader state and enumerator state into positions (SEMANTICS A 3 to 6 and 12 to 15).
 
-The encoder supplies the bytes, and Flink's own classes confirm the encoder. The same traps in
-checkpoints of real jobs are in tests/golden.
+The encoder supplies the bytes, and Flink's own classes confirm the encoder. tests/golden has
+checkpoints of real jobs with the same traps.
 """
 
 from __future__ import annotations
@@ -70,9 +70,10 @@ def test_reader_offset_is_next_offset_to_read(tmp_path: Path) -> None:
         (MIGRATED, PositionState.UNRESOLVED, None),
     ],
 )
-def test_offset_marker_of_split_remains_until_its_first_record(
+def test_reader_split_at_marker_has_no_next_offset(
     tmp_path: Path, stored: int, state: PositionState, start: Marker | None
 ) -> None:
+    """The state contains the marker until the reader has read the first record of the split."""
     position = _only_position(tmp_path, SourceState({0: [KafkaSplit("orders", 0, stored)]}))
     assert (position.state, position.start, position.next_offset) == (state, start, None)
 
@@ -90,9 +91,9 @@ def test_reader_splits_override_start_of_enumerator(tmp_path: Path) -> None:
     [
         (EARLIEST, 100, 100),
         (20, 100, 100),
-        (150, 100, 150),  # it started beyond its stop, and read nothing
+        (150, 100, 150),  # the start is beyond the stop, so nothing was read
         (0, 0, 0),
-        (LATEST, 100, None),  # where 'latest' was then may lie beyond the stop
+        (LATEST, 100, None),  # the offset of 'latest' may have been beyond the stop
         (COMMITTED, 100, None),
         (MIGRATED, 100, None),
         (20, LATEST, None),
@@ -100,9 +101,10 @@ def test_reader_splits_override_start_of_enumerator(tmp_path: Path) -> None:
         (20, NO_STOPPING_OFFSET, None),
     ],
 )
-def test_finished_bounded_split_is_missing_from_its_reader(
+def test_bounded_split_that_left_its_reader_is_finished_if_stop_is_known(
     tmp_path: Path, start: int, stop: int, next_offset: int | None
 ) -> None:
+    """A reader drops a bounded split at its end, but the enumerator still lists the assignment."""
     entry = EnumeratorSplit(KafkaSplit("orders", 0, start, stop), ASSIGNED)
     position = _only_position(tmp_path, SourceState({0: []}, entries=[entry]))
     expected = PositionState.UNRESOLVED if next_offset is None else PositionState.FINISHED
@@ -115,6 +117,7 @@ def test_finished_bounded_split_is_missing_from_its_reader(
 def test_enumerator_without_offsets_leaves_finished_split_unresolved(
     tmp_path: Path, version: int
 ) -> None:
+    """Enumerator versions 1 and 2 contain no offsets, and no reader has the split any longer."""
     entry = EnumeratorSplit(KafkaSplit("orders", 0, 5, 100), ASSIGNED)
     position = _only_position(
         tmp_path, SourceState({0: []}, entries=[entry], enumerator_version=version)
@@ -133,7 +136,7 @@ def test_enumerator_without_offsets_leaves_finished_split_unresolved(
         (MIGRATED, PositionState.UNRESOLVED, None),
     ],
 )
-def test_unassigned_split_of_version_3_has_its_own_start(
+def test_unassigned_split_has_start_that_enumerator_version_3_stores(
     tmp_path: Path, stored: int, state: PositionState, start: int | Marker | None
 ) -> None:
     entry = EnumeratorSplit(KafkaSplit("orders", 0, stored), UNASSIGNED)
@@ -142,9 +145,10 @@ def test_unassigned_split_of_version_3_has_its_own_start(
 
 
 @pytest.mark.parametrize("discovery_finished", [True, False])
-def test_unassigned_split_of_version_2_is_unresolved(
+def test_unassigned_split_is_unresolved_in_enumerator_version_2(
     tmp_path: Path, discovery_finished: bool
 ) -> None:
+    """Enumerator version 2 does not store start offsets."""
     entry = EnumeratorSplit(KafkaSplit("orders", 0, 5), UNASSIGNED)
     state = SourceState(
         {0: []},
@@ -220,7 +224,7 @@ def test_split_with_invalid_topic_or_number_is_not_a_kafka_split(
 
 
 @pytest.mark.parametrize("damage", ["trailing byte", "later split version", "coordinator"])
-def test_partly_kafka_source_blocks_move(tmp_path: Path, damage: str) -> None:
+def test_partly_undecodable_state_of_kafka_source_blocks_move(tmp_path: Path, damage: str) -> None:
     good = encode_reader_element(encode_split("orders", 0, 5, NO_STOPPING_OFFSET))
     split = encode_split("orders", 1, 5, NO_STOPPING_OFFSET)
     bad = {
@@ -236,7 +240,7 @@ def test_partly_kafka_source_blocks_move(tmp_path: Path, damage: str) -> None:
     assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
 
 
-def test_in_flight_records_block_move_and_are_reported_with_bytes_and_operator(
+def test_move_is_blocked_by_in_flight_records_with_their_size_and_operator(
     tmp_path: Path,
 ) -> None:
     source = source_operator(SourceState({0: splits("orders", [1])}))
@@ -248,7 +252,9 @@ def test_in_flight_records_block_move_and_are_reported_with_bytes_and_operator(
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_snapshot_without_proof_of_stop_is_warned_about(tmp_path: Path, version: int) -> None:
+def test_warning_appears_if_snapshot_does_not_prove_that_job_was_stopped(
+    tmp_path: Path, version: int
+) -> None:
     """Metadata versions 2 and 3, used by Flink up to 1.15, do not contain the kind of snapshot."""
     operator = operator_with_states({"buffer": [b"record"]})
     chk = write_checkpoint(tmp_path / "chk-7", operator, version=version)
@@ -258,9 +264,10 @@ def test_snapshot_without_proof_of_stop_is_warned_about(tmp_path: Path, version:
 
 
 @pytest.mark.parametrize("mode", [DistributionMode.UNION, DistributionMode.BROADCAST])
-def test_union_or_broadcast_reader_state_is_not_a_kafka_source(
+def test_reader_state_with_union_or_broadcast_distribution_is_not_a_kafka_source(
     tmp_path: Path, mode: DistributionMode
 ) -> None:
+    """The reader state of a KafkaSource has the mode SPLIT_DISTRIBUTE."""
     split = encode_reader_element(encode_split("orders", 0, 5, NO_STOPPING_OFFSET))
     operator = operator_with_states({"SourceReaderState": [split]}, mode)
     extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator)))
@@ -271,7 +278,9 @@ def test_union_or_broadcast_reader_state_is_not_a_kafka_source(
     assert [source.topics for source in kafka.sources] == [{"orders"}]
 
 
-def test_source_with_unknown_enumerator_only_is_reported(tmp_path: Path) -> None:
+def test_source_with_unknown_enumerator_and_without_reader_state_is_reported(
+    tmp_path: Path,
+) -> None:
     operator = operator_with_elements({}, encode_coordinator(1, 9, b"\0" * 20))
     extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator)))
     assert extraction.sources == ()
@@ -290,7 +299,7 @@ def test_newer_complete_checkpoint_blocks_move_of_older_checkpoint(tmp_path: Pat
     operator = source_operator(SourceState({0: splits("orders", [1])}))
     old = write_checkpoint(job / "chk-7", operator, checkpoint_id=7)
     assert "ran-on" not in _codes(extract(read_checkpoint(old)))
-    (job / "chk-9").mkdir()  # begun, never completed: no _metadata
+    (job / "chk-9").mkdir()  # incomplete, without _metadata
     assert "ran-on" not in _codes(extract(read_checkpoint(old)))
     newer = write_checkpoint(job / "chk-11", operator, checkpoint_id=11)
     assert _codes(extract(read_checkpoint(old)))["ran-on"] is Severity.BLOCKER

@@ -1,4 +1,4 @@
-"""Messages of the findings about a checkpoint, derived from values."""
+"""Findings about a checkpoint: their codes, severities, and messages, without a checkpoint file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _Told = tuple[Code, Severity, str]
 
 
 def _agree(found: Sequence[_Told], expected: Sequence[_Told]) -> None:
-    """Assert the codes and severities, and that each message has the expected words."""
+    """Assert the codes, the severities, and the expected part of each message."""
     assert [told[:2] for told in found] == [told[:2] for told in expected]
     for (*_, message), (*_, words) in zip(found, expected, strict=True):
         assert words in message
@@ -61,7 +61,7 @@ def _operator(
     name: str | None = None,
     finished: bool = False,
 ) -> Operator:
-    """With these list states, ten bytes in each subtask."""
+    """An operator with these list states, which have ten bytes in each subtask."""
     states = tuple(
         NamedState(one, DistributionMode.SPLIT_DISTRIBUTE, tuple(range(elements))) for one in names
     )
@@ -148,7 +148,7 @@ def test_findings_report_operator_state_and_in_flight_records(
     _agree(_about(operator), told)
 
 
-def test_state_bytes_sums_state_of_all_subtasks() -> None:
+def test_state_size_is_sum_of_keyed_and_operator_state_of_all_subtasks() -> None:
     assert state_bytes(_operator(["buffer"], keyed=7, subtasks=2)) == 34
     assert state_bytes(_operator(["end_of_input_state"], keyed=7)) == 7
     assert state_bytes(_operator()) == 0
@@ -186,7 +186,9 @@ def test_state_bytes_sums_state_of_all_subtasks() -> None:
         ),
     ],
 )
-def test_unreadable_source_is_reported_by_kind(names: list[str], partly: bool, told: _Told) -> None:
+def test_finding_about_unreadable_source_depends_on_kind_of_source(
+    names: list[str], partly: bool, told: _Told
+) -> None:
     _agree(_about(_operator(names), UnknownSource("why", partly)), [told])
 
 
@@ -259,7 +261,7 @@ def _pending(text: str, after_a_stop: str | None = None, files: bool = False) ->
 def test_pending_sink_output_is_reported(
     names: list[str], sink: Sink | None, text: str, after_a_stop: str, stopped: bool
 ) -> None:
-    # Writers of other sinks may buffer records, and have unfinished files.
+    # A writer of an unknown sink may also buffer records and have unfinished files.
     files = names == _WRITER
     more = [_left_behind("10 bytes of operator state")] if files else []
     told = [_pending(text, after_a_stop if stopped else None, files), *more]
@@ -287,7 +289,7 @@ def test_pending_sink_output_is_reported(
         ),
     ],
 )
-def test_sink_without_pending_output_yields_only_note(sink: Sink, told: str) -> None:
+def test_sink_without_pending_output_is_reported_as_note(sink: Sink, told: str) -> None:
     _agree(_about(_operator(_WRITER), None, sink), [(Code.SINK_STATE, _NOTE, told)])
 
 
@@ -412,7 +414,7 @@ def test_unresolved_and_marker_positions_are_counted() -> None:
     _agree(_of(_source(_at(5))), [])
 
 
-def test_missing_enumerator_or_discovery_flag_is_reported() -> None:
+def test_missing_enumerator_or_unfinished_discovery_is_reported() -> None:
     _agree(
         _of(_source(), KafkaSource((), None)),
         [
@@ -515,7 +517,7 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
         ),
     ],
 )
-def test_hybrid_source_is_reported_as_its_current_source(
+def test_finding_about_hybrid_source_describes_its_current_source(
     current: KafkaSource | UnknownSource, others: int, told: list[_Told]
 ) -> None:
     _agree(_of(_source(), HybridSource(1, current, others)), told)
@@ -645,7 +647,7 @@ def test_finished_operators_are_listed_in_warning() -> None:
         ),
     ],
 )
-def test_finding_about_writer_lists_flink_and_connector_releases(
+def test_note_lists_flink_and_connector_releases_that_may_have_written_checkpoint(
     version: int, sources: dict[str, KafkaState | UnknownSource], told: str
 ) -> None:
     found = findings_of_checkpoint(_checkpoint(version=version, sources=sources))

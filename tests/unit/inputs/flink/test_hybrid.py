@@ -1,4 +1,4 @@
-"""Positions of a HybridSource are the positions of its current Kafka source.
+"""The positions of a HybridSource are those of its current source, if it reads Kafka.
 
 The encoder supplies the bytes. State of real jobs is in tests/golden.
 """
@@ -105,7 +105,7 @@ def test_hybrid_source_positions_come_from_current_kafka_source(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_every_version_of_wrapped_enumerator_is_read(version: int) -> None:
+def test_hybrid_source_is_read_with_every_version_of_its_kafka_enumerator(version: int) -> None:
     coordinator = _coordinator(4, version, encode_enumerator(version, _ENTRIES))
     source = recognise_source([], coordinator)
     assert isinstance(source, HybridSource)
@@ -117,7 +117,9 @@ def test_every_version_of_wrapped_enumerator_is_read(version: int) -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 @pytest.mark.parametrize("index", [0, 1, 2])
-def test_empty_wrapped_enumerator_is_still_recognized_as_hybrid(index: int, version: int) -> None:
+def test_hybrid_source_is_recognized_even_if_its_kafka_enumerator_is_empty(
+    index: int, version: int
+) -> None:
     coordinator = _coordinator(index, version, encode_enumerator(version, []))
     assert isinstance(recognise_source([], coordinator), HybridSource)
 
@@ -138,7 +140,7 @@ def test_dynamic_source_inside_hybrid_source_keeps_its_clusters(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("elements", [{0: [_file_split(0)]}, {0: []}])
-def test_hybrid_source_before_kafka_has_no_positions_and_blocks_move(
+def test_hybrid_source_that_has_not_reached_kafka_blocks_move(
     tmp_path: Path, elements: Mapping[int, Sequence[bytes]]
 ) -> None:
     extraction = _extract(tmp_path, elements, _coordinator(0, 1, b"a file enumerator's"))
@@ -177,15 +179,15 @@ def test_kafka_split_of_earlier_source_is_not_a_position(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("elements", "coordinator"),
     [
-        # No coordinator says which of its sources is read.
+        # Without readable coordinator state, the current source is unknown.
         ({0: [_kafka_split(1, KafkaSplit("orders", 0, 40))]}, None),
         ({0: [_kafka_split(1, KafkaSplit("orders", 0, 40))]}, encode_coordinator(1, 1, b"damage")),
-        # One of its splits does not decode at all.
+        # One of the splits cannot be decoded.
         (
             {0: [_kafka_split(1, KafkaSplit("orders", 0, 40)), b"damage"]},
             _coordinator(0, 1, b"a file enumerator's"),
         ),
-        # A KafkaSource's split beside a HybridSource's.
+        # Splits of a KafkaSource and of a HybridSource.
         (
             {
                 0: [
@@ -195,7 +197,7 @@ def test_kafka_split_of_earlier_source_is_not_a_position(tmp_path: Path) -> None
             },
             _coordinator(1, 3, _KAFKA),
         ),
-        # A KafkaSource's split alone, or a DynamicKafkaSource's: progress, whatever the enumerator.
+        # Only splits of a KafkaSource or DynamicKafkaSource, with a HybridSource's enumerator.
         ({0: [encode_reader_element(encode_split("orders", 1, 4))]}, _coordinator(1, 3, _KAFKA)),
         (
             {
@@ -209,9 +211,10 @@ def test_kafka_split_of_earlier_source_is_not_a_position(tmp_path: Path) -> None
         ),
     ],
 )
-def test_partly_hybrid_source_blocks_move(
+def test_mixed_or_damaged_state_of_hybrid_source_blocks_move(
     tmp_path: Path, elements: Mapping[int, Sequence[bytes]], coordinator: bytes | None
 ) -> None:
+    """Only a part of the state belongs to a HybridSource or can be read."""
     extraction = _extract(tmp_path, elements, coordinator)
     assert extraction.sources == ()
     assert _severities(extraction)["damaged-source"] is Severity.BLOCKER
@@ -236,7 +239,7 @@ def test_nested_hybrid_source_is_not_unwrapped() -> None:
     assert isinstance(source.current, UnknownSource)
 
 
-def test_splits_of_mixed_source_kinds_are_not_recognized() -> None:
+def test_source_with_splits_of_two_kinds_is_unknown() -> None:
     split = KafkaSplit("orders", 0, 5)
     kinds = {
         "KafkaSource": encode_reader_element(encode_split("orders", 0, 5)),
@@ -264,7 +267,10 @@ def test_malformed_hybrid_split_is_refused(split: bytes) -> None:
 
 
 def test_unrelated_coordinator_is_not_a_hybrid_source(tmp_path: Path) -> None:
-    """Other operators also have coordinators. Without reader state, only Kafka's are recognized."""
+    """Other operators also have coordinators.
+
+    Without reader state, a HybridSource is recognized only if its current source is a Kafka source.
+    """
     operator = operator_with_elements({}, _coordinator(0, 1, b"whatever"))
     checkpoint = read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator))
     (source,) = checkpoint.sources.values()

@@ -1,4 +1,4 @@
-"""Judge whether a job may still run, from a JobManager's answer and a savepoint's age."""
+"""Judge whether a job may still run, from a JobManager's answer and the age of a snapshot."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _URL = "http://jobmanager:8081"
 
 @pytest.fixture(autouse=True)
 def same_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The JobManager of ``_URL`` does not exist, so give its clock."""
+    """Set the clock of the JobManager at ``_URL``, which does not exist."""
     ask = flink_rest.JobManager.clock_ahead_ms
 
     def clock_ahead_ms(flink: flink_rest.JobManager, jobs: list[FlinkJob]) -> float:
@@ -59,7 +59,7 @@ def _planned(directory: Path) -> Plan:
 def said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> Iterator[pytest.LogCaptureFixture]:
-    """What is told; ``monkeypatch`` has the JobManager's answers."""
+    """The log of `migrate`; ``monkeypatch`` sets the JobManager's answers."""
     with caplog.at_level("INFO", logger="migrate"):
         yield caplog
 
@@ -75,7 +75,7 @@ def _answer_numbers(
 def _refusals(
     planned: Plan, jobs: list[FlinkJob], monkeypatch: pytest.MonkeyPatch
 ) -> Sequence[str]:
-    """The refusals of ``commit-group``, or none after a report."""
+    """The refusals of ``commit-group``; without refusals, the report is logged."""
     monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: [(job, None) for job in jobs])
     _answer_numbers(monkeypatch, 7)
     judgment = judge(planned.origin, _URL)
@@ -95,7 +95,7 @@ def _refusals(
             [FlinkJob("ff" * 16, "another", "FINISHED")],
             "the path of the checkpoint does not show",
         ),
-        # Every application cluster may have one of this id.
+        # In every application cluster, a job can have this ID.
         (
             "0" * 32,
             [FlinkJob("0" * 32, "any", "CANCELED")],
@@ -103,7 +103,7 @@ def _refusals(
         ),
     ],
 )
-def test_jobmanager_that_does_not_list_job_is_not_evidence(
+def test_jobmanager_that_does_not_list_job_proves_nothing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     said: pytest.LogCaptureFixture,
@@ -118,7 +118,7 @@ def test_jobmanager_that_does_not_list_job_is_not_evidence(
     assert "with execute=True, `migrate` first waits 20 s for a sign of a running job" in said.text
 
 
-def test_jobmanager_that_lists_canceled_job_proves_its_end(
+def test_jobmanager_that_lists_job_as_canceled_proves_end_of_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
 ) -> None:
     jobs = [FlinkJob(_JOB, "orders", "CANCELED"), FlinkJob("ff" * 16, "another", "RUNNING")]
@@ -158,7 +158,7 @@ def _other(state: str, began: int, ended: int | None = None, name: str = "x") ->
     [
         (_STOP, None, JobState.STOPPED, False),
         (_STOP, [(_FINISHED, None)], JobState.STOPPED, False),
-        # Another JobManager, or one that was restarted or has dropped the job, shows nothing.
+        # A different JobManager, or one that has restarted or forgotten the job, proves nothing.
         (_STOP, [], JobState.UNKNOWN, False),
         (_STOP, [(_other("CANCELED", _LATER, 2 * _LATER), None)], JobState.UNKNOWN, False),
         (_STOP, [(_other("RUNNING", _BEGAN), None)], JobState.UNKNOWN, False),
@@ -184,7 +184,7 @@ def _other(state: str, began: int, ended: int | None = None, name: str = "x") ->
             JobState.UNKNOWN,
             False,
         ),
-        # Another pipeline that was restored from its own retained checkpoint.
+        # A different pipeline, restored from its own retained checkpoint.
         (
             _STOP,
             [(_FINISHED, None), (_other("RUNNING", _LATER), f"file:/flink/{'b' * 32}/chk-5")],
@@ -193,7 +193,7 @@ def _other(state: str, began: int, ended: int | None = None, name: str = "x") ->
         ),
         # The stop failed after the savepoint was written, and the job was canceled later.
         (_STOP, [(replace(_FINISHED, state="CANCELED"), None)], JobState.UNKNOWN, False),
-        # A job of the id that every application cluster gives.
+        # A job with the ID that every application cluster uses.
         (
             replace(_STOP, pointer="/flink/savepoints/savepoint-000000-48e0426595ec"),
             [(FlinkJob("0" * 32, "orders", "FINISHED", _LATER, 2 * _LATER), None)],
@@ -201,18 +201,18 @@ def _other(state: str, began: int, ended: int | None = None, name: str = "x") ->
             False,
         ),
         (_STOP, [(_other("RUNNING", _LATER), _STOP_PATH)], JobState.RESTARTED, True),
-        # It ran, and has ended: its output is beyond the savepoint all the same.
+        # The restored job has ended, but its output is still newer than the savepoint.
         (_STOP, [(_other("FAILED", _LATER, 2 * _LATER), _STOP_PATH)], JobState.RESTARTED, True),
         # The same job id runs again, as in application mode.
         (_STOP, [(FlinkJob(_JOB, "orders", "RUNNING", _LATER), None)], JobState.RESTARTED, True),
-        # It ran again, recovered, and was stopped again.
+        # The job was restarted, recovered, and was stopped again.
         (
             _STOP,
             [(FlinkJob(_JOB, "orders", "FINISHED", _LATER, 2 * _LATER), f"file:/{_JOB}/chk-50")],
             JobState.RESTARTED,
             True,
         ),
-        # The same name began after the stop: restored from a newer checkpoint, or without state.
+        # A job with the same name started after the stop, from a newer checkpoint or without state.
         (
             _STOP,
             [(_FINISHED, None), (_other("CANCELED", _LATER, 2 * _LATER, "orders"), None)],
@@ -226,7 +226,7 @@ def _other(state: str, began: int, ended: int | None = None, name: str = "x") ->
             False,
         ),
         (_STOP, [(_other("RUNNING", _LATER), None)], JobState.RUNNING, True),
-        # Another pipeline of the same cluster: the job itself is known to have ended.
+        # A different pipeline in the same cluster. Flink shows that the job itself has ended.
         (_STOP, [(_FINISHED, None), (_other("RUNNING", 5), None)], JobState.STOPPED, False),
         (
             replace(_STOP, pointer="/backup/nightly", copied_from=_STOP_PATH),
@@ -237,7 +237,7 @@ def _other(state: str, began: int, ended: int | None = None, name: str = "x") ->
         (_RETAINED, None, JobState.UNKNOWN, False),
         (_RETAINED, [], JobState.UNKNOWN, False),
         (_RETAINED, [(FlinkJob(_JOB, "orders", "RESTARTING"), None)], JobState.RUNNING, True),
-        # A job that recovers from its own checkpoint was not restarted by anybody.
+        # A job that recovers from its own checkpoint was not restarted by a user.
         (
             _RETAINED,
             [(FlinkJob(_JOB, "orders", "RUNNING"), _RETAINED.pointer)],
@@ -254,7 +254,7 @@ def _other(state: str, began: int, ended: int | None = None, name: str = "x") ->
             JobState.UNKNOWN,
             False,
         ),
-        # A recovered job may be the restarted one also if Flink has dropped the job itself.
+        # The recovered job may be the restarted job even if Flink has forgotten the original.
         (
             _RETAINED,
             [(_other("CANCELED", _LATER, 2 * _LATER), f"file:/flink/{_OTHER}/chk-50")],
@@ -272,15 +272,17 @@ def _other(state: str, began: int, ended: int | None = None, name: str = "x") ->
         ),
     ],
 )
-def test_job_state_follows_from_each_kind_of_evidence(
+def test_job_state_is_determined_from_jobs_that_flink_lists(
     origin: Origin,
     jobs: list[tuple[FlinkJob, str | None]] | None,
     state: JobState,
     is_beyond: bool,
 ) -> None:
+    """Each listed job has the path of the checkpoint or savepoint that it was restored from."""
     judgment = judge_jobs(origin, jobs)
     assert (judgment.state, judgment.is_beyond) == (state, is_beyond), judgment
-    # A JobManager that does not list the job of a retained checkpoint leaves it to the wait.
+    # If the JobManager does not list the job of a retained checkpoint, only the wait can show a
+    # running job.
     is_doubtful = (
         state is JobState.UNKNOWN and jobs is not None and (origin, jobs) != (_RETAINED, [])
     )
@@ -288,7 +290,7 @@ def test_job_state_follows_from_each_kind_of_evidence(
     assert bool(job_refusals(judgment, allow_ran_on=False)) == (is_beyond or is_doubtful)
     assert bool(job_refusals(judgment, allow_ran_on=False, source_group="g")) == is_beyond
     assert job_refusals(judgment, allow_ran_on=True) == []
-    # A running job overwrites the offsets of a group whatever is allowed.
+    # A running job overwrites the offsets of a group, so no override applies.
     runs = any(not job.ended for job, _ in jobs or ())
     assert bool(job_refusals(judgment, allow_ran_on=True, is_group=True)) == runs
 
@@ -297,10 +299,10 @@ def test_job_state_follows_from_each_kind_of_evidence(
     ("origin", "completed", "restored", "state", "text"),
     [
         (_STOP, 9, None, JobState.STOPPED, "lists no job that was restored"),
-        # A savepoint counts as well as a checkpoint.
+        # Checkpoint 10 can also be a savepoint.
         (_STOP, 10, None, JobState.RESTARTED, "has completed checkpoint 10 after checkpoint 9"),
         (_STOP, None, 50, JobState.RESTARTED, "has recovered from checkpoint 50 after"),
-        # A run of the same id that was restored from the savepoint, or whose end was forgotten.
+        # A run with the same ID was restored from the savepoint, or Flink has forgotten its end.
         (_STOP, None, 9, JobState.UNKNOWN, "does not list this savepoint 9 as the job's newest"),
         (_STOP, None, None, JobState.UNKNOWN, "does not list this savepoint 9 as the job's newest"),
         (_STOP, 8, None, JobState.UNKNOWN, "does not list this savepoint 9 as the job's newest"),
@@ -316,7 +318,7 @@ def test_job_state_follows_from_each_kind_of_evidence(
         ),
     ],
 )
-def test_ended_job_is_judged_by_its_newest_checkpoint(
+def test_state_of_ended_job_depends_on_newest_checkpoint_that_flink_lists(
     monkeypatch: pytest.MonkeyPatch,
     origin: Origin,
     completed: int | None,
@@ -348,7 +350,7 @@ def test_newest_checkpoint_number_includes_savepoints(
 
 
 def test_history_server_is_refused_as_jobmanager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: The result was "ok", although a HistoryServer lists no running jobs.
+    """Regression: The report was "ok", although a HistoryServer lists no running jobs.
 
     A HistoryServer is recognized by a field of DashboardConfiguration (Flink 1.20.3 and 2.3.0).
     """
@@ -367,10 +369,10 @@ def test_history_server_is_refused_as_jobmanager(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("ahead_s", [-600, 0, 600])
 @pytest.mark.parametrize("is_later", [True, False])
-def test_start_of_other_job_is_compared_by_clock_of_jobmanager(
+def test_start_of_job_is_compared_with_savepoint_by_clock_of_jobmanager(
     ahead_s: int, is_later: bool
 ) -> None:
-    """Regression: If the JobManager's clock was behind, a later job seemed to be older."""
+    """Regression: If the JobManager's clock was behind, a job seemed older than the savepoint."""
     with recorded_flink() as (flink, url):
         flink.listed, flink.ahead_ms = {flink.reading}, 1000 * ahead_s
         flink.began_at(seconds_ago=100 if is_later else 400)
@@ -382,7 +384,7 @@ def test_start_of_other_job_is_compared_by_clock_of_jobmanager(
 
 
 def _retained(folder: Path, *, apart: float, age: float = 0) -> Path:
-    """The newest of three checkpoints, each ``apart`` seconds after the one before."""
+    """The newest of three checkpoints, which are ``apart`` seconds apart."""
     newest = time.time() - age
     for number in (5, 6, 7):
         chk = write_source(folder / f"chk-{number}", {0: splits("t", [number])})
@@ -397,9 +399,9 @@ def _retained(folder: Path, *, apart: float, age: float = 0) -> Path:
         (1, 0, 3, False),
         (10, 0, 20, False),
         (10, 60, 20, False),
-        (10, 800, 20, False),  # the clock of a file server may be behind
-        (10, 1000, 20, True),  # longer than two intervals, and than clocks may differ
-        (300, 0, None, False),  # too long to wait for
+        (10, 800, 20, False),  # the file server's clock may be behind
+        (10, 1000, 20, True),  # longer than two intervals plus the clock tolerance
+        (300, 0, None, False),  # the wait would be too long
         (300, 900, None, False),
         (300, 1600, None, True),
     ],
@@ -460,7 +462,7 @@ def test_newer_checkpoint_during_wait_prevents_write(
 
 
 @pytest.mark.parametrize(("flag", "waits"), [((), 0), (("--allow-ran-on",), 0), (None, 1)])
-def test_wait_applies_only_to_writes_without_override(
+def test_dry_run_and_override_skip_wait_for_newer_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: tuple[str, ...] | None, waits: int
 ) -> None:
     chk, slept = _retained(tmp_path / _JOB, apart=2), list[float]()
@@ -470,7 +472,7 @@ def test_wait_applies_only_to_writes_without_override(
     assert moved.code == 0, moved.stderr
     assert len(slept) == waits
     assert ("the job has probably stopped" in moved.stderr) == bool(waits)
-    # A job that was restarted from chk-7 writes to the directory of its new id.
+    # A job restarted from chk-7 would write to a new directory, so the wait cannot show this job.
     assert ("[job-may-run]" in moved.stderr) == bool(waits)
 
 
@@ -478,7 +480,7 @@ def test_wait_applies_only_to_writes_without_override(
 def test_file_times_of_copy_do_not_prove_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture, age: float
 ) -> None:
-    """Regression: The file times of a copy led to an interval of 0 s, so the job seemed stopped."""
+    """Regression: The files of a copy had nearly equal times, so the job seemed to be stopped."""
     chk, slept = _retained(tmp_path / _JOB, apart=0.01, age=age), list[float]()
     monkeypatch.setattr(time, "sleep", slept.append)
     origin = replace(extract(read_checkpoint(chk)).origin, copied_from=f"s3://b/{_JOB}/chk-7")
@@ -491,7 +493,7 @@ def test_file_times_of_copy_do_not_prove_stop(
     assert any("[job-may-run]" in line for line in lines)
 
 
-def test_flink_is_requeried_after_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flink_is_queried_again_after_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Regression: A job restarted during the wait was not detected."""
     chk, jobs = _retained(tmp_path / _JOB, apart=2), list[tuple[FlinkJob, str | None]]()
     monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: jobs)
@@ -505,7 +507,7 @@ def test_flink_is_requeried_after_wait(tmp_path: Path, monkeypatch: pytest.Monke
     assert not out.exists()
 
 
-def test_write_without_evidence_warns_of_running_job(tmp_path: Path) -> None:
+def test_write_warns_that_job_may_be_running_if_nothing_proves_its_end(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "orders" / "chk-7", {0: splits("t", [3])})
     moved = migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "out")
     assert moved.code == 0
@@ -515,7 +517,10 @@ def test_write_without_evidence_warns_of_running_job(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stop", [False, True])
 def test_plan_of_deleted_checkpoint_or_savepoint_is_refused(tmp_path: Path, stop: bool) -> None:
-    """Flink deletes a subsumed checkpoint, and a savepoint after a restore with CLAIM."""
+    """Flink deletes a subsumed checkpoint, and a savepoint after a restore with CLAIM.
+
+    A missing checkpoint therefore shows that the job kept running or was restarted.
+    """
     kept: tuple[str, ...] = ()
     if stop:
         (original,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
@@ -531,21 +536,21 @@ def test_plan_of_deleted_checkpoint_or_savepoint_is_refused(tmp_path: Path, stop
     refused = migrate("to-spark", "--plan", plan)
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr
     assert "was deleted; " in refused.stderr
-    # From a machine that does not see the directory at all, nothing can be said.
+    # On a machine without access to the directory, a deletion cannot be determined.
     chk.parent.rename(tmp_path / "elsewhere")
     unseen = migrate("to-spark", "--plan", plan)
     assert unseen.code == 0, unseen.stderr
     assert "the job's checkpoints do not show whether the job kept running" in unseen.stderr
 
 
-# -- a savepoint that the job was stopped with -----------------------------------------------------
+# -- the savepoint of a stop -----------------------------------------------------------------------
 
 
 _STOPPED_WITH = "the job was stopped with this savepoint; use --flink-rest URL to check whether"
 
 
 def _savepoint(folder: Path, days: float) -> tuple[Path | str, ...]:
-    """The arguments that name a savepoint of this age, and the partitions that it has read."""
+    """The arguments for a savepoint of this age and for the partitions that it contains."""
     (original,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     savepoint = folder / original.name
     savepoint.mkdir()
@@ -573,7 +578,7 @@ def test_possible_restart_from_savepoint_triggers_single_warning(
     assert "ago" not in moved.stderr
 
 
-def test_possible_restart_from_savepoint_triggers_warning_for_saved_plan(tmp_path: Path) -> None:
+def test_saved_plan_triggers_warning_about_possible_restart_from_savepoint(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     _moved(tmp_path, 0, "--plan-out", plan)
     applied = migrate("to-spark", "--plan", plan)
@@ -584,7 +589,10 @@ def test_possible_restart_from_savepoint_triggers_warning_for_saved_plan(tmp_pat
 def test_saved_plan_stores_time_of_savepoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: An outdated plan was applied, and the advice did not apply with --plan."""
+    """Regression: A plan was applied although its savepoint had become too old.
+
+    The advice named options that cannot be combined with --plan.
+    """
     plan, out, now = tmp_path / "plan.json", tmp_path / "out", time.time
     _moved(tmp_path, 0.9, "--plan-out", plan)
     saved = read_plan(plan)
@@ -596,7 +604,7 @@ def test_saved_plan_stores_time_of_savepoint(
     assert "; to check for a restart, add --flink-rest [old-savepoint]" in refused.stderr
     assert "--allow-ran-on" in refused.stderr
     assert not out.exists()
-    # The time of the plan stands for that of a savepoint in a plan of an earlier release.
+    # A plan of an earlier release lacks the savepoint's time, so the time of the plan is used.
     content = plan_file(saved)
     old = content.checkpoint.model_copy(update={"written_at": None})
     (tmp_path / "old").mkdir()
@@ -607,8 +615,8 @@ def test_saved_plan_stores_time_of_savepoint(
     assert refused.code == 4, refused.stderr
 
 
-def test_saved_plan_stores_original_of_copy(tmp_path: Path) -> None:
-    """Regression: Jobs restored from the original were not recognized."""
+def test_saved_plan_stores_path_of_original_checkpoint_for_copy(tmp_path: Path) -> None:
+    """Regression: Jobs restored from the original checkpoint were not recognized."""
     planned = _planned(tmp_path / _JOB)
     copied = "s3://key:secret@bucket/chk-7?sig=hush"
     save_plan(replace(planned, origin=replace(planned.origin, copied_from=copied)), tmp_path / "p")
@@ -621,10 +629,10 @@ def test_saved_plan_stores_original_of_copy(tmp_path: Path) -> None:
     "jobs",
     [
         [],
-        [(FlinkJob(_OTHER, "x", "FINISHED", 1, 2), None)],  # another cluster's
+        [(FlinkJob(_OTHER, "x", "FINISHED", 1, 2), None)],  # of a different cluster
     ],
 )
-def test_savepoint_is_not_ok_if_jobmanager_does_not_list_job(
+def test_move_from_savepoint_is_refused_if_jobmanager_does_not_list_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: list[tuple[FlinkJob, str | None]]
 ) -> None:
     """Regression: The result was "ok" for a savepoint of a job that Flink did not list.
@@ -653,7 +661,7 @@ def test_savepoint_is_not_ok_if_jobmanager_does_not_list_job(
     assert "[job-may-run]" in allowed.stderr and "ok:" not in allowed.stderr
 
 
-def test_refusal_for_running_job_suggests_override(
+def test_move_is_refused_if_job_is_running_and_override_is_not_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = [(FlinkJob(_OTHER, "x", "RUNNING", 2**45), None)]
@@ -679,12 +687,12 @@ def test_refusal_states_whether_running_job_wrote_checkpoint(job_id: str, is_sam
     [
         ((3, 5), "flink"),
         ((3, None), "flink"),
-        ((None, None), None),  # a group without commits, such as a mistyped one
-        ((3, 1), None),  # an old commit
+        ((None, None), None),  # no commits, for example because the group name is mistyped
+        ((3, 1), None),  # an older commit
         ((4, 5), None),
     ],
 )
-def test_group_is_evidence_only_if_its_commits_equal_checkpoint_positions(
+def test_source_group_proves_stop_only_if_commits_equal_checkpoint_positions(
     tmp_path: Path, commits: tuple[int | None, ...], group: str | None
 ) -> None:
     chk = write_source(tmp_path / _JOB / "chk-7", {0: splits("t", [3, 5])})
@@ -705,7 +713,7 @@ def test_old_savepoint_triggers_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--checkpoint-dir", "--plan-out"])
-def test_write_from_old_savepoint_requires_evidence(tmp_path: Path, flag: str) -> None:
+def test_write_from_old_savepoint_requires_proof_or_override(tmp_path: Path, flag: str) -> None:
     asked, out = _savepoint(tmp_path, 1.5), tmp_path / "out"
     refused = migrate("to-spark", *asked, flag, out)
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr
@@ -738,7 +746,7 @@ def test_flink_is_queried_for_every_command_that_moves_positions(
         assert (refused.code, refused.stdout) == (4, ""), refused.stderr
         assert f"job {_OTHER} (x), RUNNING, continued the job" in refused.stderr
         assert not out.exists()
-    # Positions that no Flink job has written need no answer of Flink.
+    # Flink is not queried for positions that no Flink job has written.
     (tmp_path / "side.json").write_text('{"t": {"0": 1}}')
     assert migrate("to-spark", f"json:{tmp_path / 'side.json'}").code == 0
     monkeypatch.delenv("MIGRATE_FLINK_REST")
@@ -762,7 +770,7 @@ def test_flink_is_queried_for_every_command_that_moves_positions(
     assert "ok: the job was stopped with this savepoint, and Flink lists no job" in moved.stderr
 
 
-def test_messages_about_stop_are_omitted_for_checkpoint(tmp_path: Path) -> None:
+def test_messages_about_stop_and_age_are_printed_only_for_savepoints(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     os.utime(chk / "_metadata", (0, 0))
     moved = migrate("to-spark", chk)

@@ -66,7 +66,7 @@ def test_position_of_reader_overrides_enumerator(
 ) -> None:
     split = Split("t", 0, start, stop)
     assert _merged([(3, split)]) == [expected]
-    # What the enumerator gave it at first is no progress.
+    # The enumerator stores the first start of the split, which shows no progress.
     assert _merged([(3, split)], [_entry(Split("t", 0, 1, None))]) == [expected]
 
 
@@ -84,9 +84,10 @@ def test_position_of_reader_overrides_enumerator(
         (Split("t", 0, 5, None), None),
     ],
 )
-def test_split_returned_by_reader_is_finished_if_stop_is_offset(
+def test_assigned_split_without_reader_is_finished_if_its_stop_is_known(
     split: Split, start: int | None
 ) -> None:
+    """A reader drops a bounded split at its end, but the enumerator still lists the assignment."""
     stop = split.stopping_offset
     expected = (
         _unresolved(_GONE, stop)
@@ -120,7 +121,9 @@ def test_split_returned_by_reader_is_finished_if_stop_is_offset(
         ),
     ],
 )
-def test_unassigned_split_has_its_own_start(split: Split | None, expected: Position) -> None:
+def test_unassigned_split_starts_at_position_in_enumerator(
+    split: Split | None, expected: Position
+) -> None:
     assert _merged([], [_entry(split, _UNASSIGNED)]) == [expected]
 
 

@@ -1,4 +1,4 @@
-"""Records waiting in the keyed state of an async join for the result of a lookup."""
+"""Report records that wait in keyed state for the response to an asynchronous lookup."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _waiting(chk: Path) -> list[Finding]:
     ]
 
 
-def test_records_waiting_in_delta_join_are_in_flight() -> None:
+def test_records_that_wait_in_delta_join_are_reported_as_in_flight() -> None:
     """The savepoint is from Flink's own tests. Its README describes the job."""
     (finding,) = _waiting(_DELTA_JOIN)
     assert finding.severity is Severity.BLOCKER
@@ -37,7 +37,9 @@ def test_records_waiting_in_delta_join_are_in_flight() -> None:
     "name", ["_keyed_async_wait_operator_state_", "_delta_join_operator_async_wait_state_"]
 )
 @pytest.mark.parametrize("count", [0, 3])
-def test_empty_async_queue_is_not_an_obstacle(tmp_path: Path, name: str, count: int) -> None:
+def test_async_queue_blocks_move_only_if_it_contains_records(
+    tmp_path: Path, name: str, count: int
+) -> None:
     chk = write_totals(tmp_path / "chk-7", count, name, version=6)
     found = _waiting(chk)
     if count:
@@ -48,11 +50,11 @@ def test_empty_async_queue_is_not_an_obstacle(tmp_path: Path, name: str, count: 
     assert len(found) == bool(count)
 
 
-def test_other_keyed_state_is_not_a_queue(tmp_path: Path) -> None:
+def test_keyed_state_with_different_name_is_not_an_async_queue(tmp_path: Path) -> None:
     assert _waiting(write_totals(tmp_path / "chk-7", 3, version=6)) == []
 
 
-def test_unreadable_async_queue_is_reported_as_unknown(tmp_path: Path) -> None:
+def test_finding_reports_that_unreadable_async_queue_may_contain_records(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "chk-7", 3, "_keyed_async_wait_operator_state_", version=6)
     (chk / "totals").unlink()
     (finding,) = _waiting(shutil.copytree(chk, tmp_path / "copy" / "chk-7"))

@@ -1,7 +1,7 @@
-"""FlinkKafkaConsumer stores offsets of the last processed record: SEMANTICS A 1, 2, and 13.
+"""FlinkKafkaConsumer stores the offset of the last processed record (SEMANTICS A 1, 2, and 13).
 
-The encoder supplies the bytes. The bytes of real jobs, and their values in Flink's Kryo, are in
-tests/golden.
+The encoder supplies the bytes. The bytes of real jobs, and the values that Flink's Kryo reads from
+them, are in tests/golden.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.support.golden import ENTRIES, golden
 from tests.support.recorded_flink import recorded_flink
 from tests.support.strategies import topics
 
-# Of a real job (Flink 1.15): topic orders, partition 1, 999 the last record processed.
+# From a real job (Flink 1.15): topic orders, partition 1, last processed offset 999.
 REAL = bytes.fromhex("57018799 98ff0802 016f7264 6572f300 00000000 0003e7")
 
 
@@ -70,8 +70,8 @@ def test_legacy_element_of_real_job_is_read_and_encoded_identically() -> None:
 
 
 @pytest.mark.parametrize("topic", ["orders", "payments", "t", "a.b-c_d", "a" * 64])
-def test_added_legacy_element_matches_bytes_written_by_job(topic: str) -> None:
-    """The cases cover both signs of the stored hash code."""
+def test_added_legacy_element_matches_bytes_of_encoder(topic: str) -> None:
+    """The element is made from a real element. The cases cover both signs of the hash code."""
     for partition in (0, 7, 300):
         made = legacy_element(REAL, topic, partition, 1000)
         assert made == encode_legacy_element(topic, partition, 999)
@@ -109,20 +109,23 @@ def test_both_kryo_string_forms_are_read(length: int) -> None:
     topic = "t" * length
     element = encode_legacy_element(topic, 0, 5)
     assert _read(element).topic == topic
-    # Its bytes end with the last one's high bit, or follow their number.
+    # Kryo marks the end of a short string with the high bit of the last byte. Any other string has
+    # its length first.
     assert (topic.encode() in element) == (length not in range(2, 64))
 
 
 @pytest.mark.parametrize(
     "element",
     [
-        pytest.param(REAL + b"\0", id="a byte more"),
+        pytest.param(REAL + b"\0", id="an extra byte"),
         pytest.param(b"\0" + REAL[1:], id="null instead of an object"),
-        pytest.param(b"\1" + REAL[1:], id="a class by its name"),
+        pytest.param(b"\1" + REAL[1:], id="a class name instead of a class ID"),
         pytest.param(REAL[:1] + b"\2" + REAL[2:], id="a reference to another object"),
         pytest.param(REAL.replace(b"\x02\x01order", b"\x02\x02order"), id="topic by reference"),
         pytest.param(REAL.replace(b"order", b"ordef"), id="not the hash of its topic"),
-        pytest.param(REAL.replace(b"\x08\x02\x01", b"\x08\x04\x01"), id="nor of its partition"),
+        pytest.param(
+            REAL.replace(b"\x08\x02\x01", b"\x08\x04\x01"), id="not the hash of its partition"
+        ),
         pytest.param(encode_legacy_element("orders", -1, 5), id="a negative partition"),
         pytest.param(encode_legacy_element("or ders", 1, 5), id="no legal topic"),
         pytest.param(encode_legacy_element("orders", 1, -2), id="KafkaSource's marker"),
@@ -160,7 +163,7 @@ def test_next_offset_is_last_processed_offset_plus_1(
         (LEGACY_NOT_SET, PositionState.UNRESOLVED, None),
     ],
 )
-def test_legacy_markers_are_distinguished(
+def test_each_legacy_marker_becomes_corresponding_marker_or_is_unresolved(
     tmp_path: Path, stored: int, state: PositionState, start: Marker | None
 ) -> None:
     (position,) = _only_source(tmp_path, encode_legacy_element("orders", 1, stored)).positions
@@ -168,7 +171,7 @@ def test_legacy_markers_are_distinguished(
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_legacy_state_is_union_of_subtasks(tmp_path: Path, compressed: bool) -> None:
+def test_legacy_positions_are_read_from_all_subtasks(tmp_path: Path, compressed: bool) -> None:
     listed = [encode_legacy_element("orders", partition, 10) for partition in range(3)]
     operator = legacy_operator({0: listed[:2], 1: listed[2:], 2: []}, compressed=compressed)
     (source,) = _extract(tmp_path, operator).sources
@@ -196,7 +199,8 @@ def test_conflicting_legacy_offsets_of_partition_block_move(tmp_path: Path) -> N
     assert _severities(extraction)["unresolved-positions"] is Severity.BLOCKER
 
 
-def test_legacy_consumer_needs_no_enumerator(tmp_path: Path) -> None:
+def test_missing_enumerator_of_legacy_consumer_is_not_reported(tmp_path: Path) -> None:
+    """A FlinkKafkaConsumer has no enumerator."""
     extraction = _extract(tmp_path, legacy_operator({0: [REAL]}))
     codes = _severities(extraction).keys()
     assert not codes & {"no-enumerator", "initial-discovery", "state-not-moved", "legacy-consumer"}
@@ -212,11 +216,11 @@ def test_legacy_consumer_needs_no_enumerator(tmp_path: Path) -> None:
         ("terminate savepoint NATIVE", 4, Severity.BLOCKER),
         ("savepoint CANONICAL", 4, None),
         (RETAINED, 4, None),
-        (RETAINED, 3, Severity.WARNING),  # which does not tell its kind
-        (RETAINED, 2, None),  # of Flink 1.10 at most, which stopped it after the savepoint
+        (RETAINED, 3, Severity.WARNING),  # version 3 does not store the kind of snapshot
+        (RETAINED, 2, None),  # Flink 1.10 and earlier stopped the consumer after the savepoint
     ],
 )
-def test_positions_of_legacy_stop_are_stale(
+def test_savepoint_that_stopped_legacy_consumer_has_stale_positions(
     tmp_path: Path, kind: str, version: int, severity: Severity | None
 ) -> None:
     """Flink stops the consumer before the savepoint, so the savepoint contains older positions.
@@ -239,17 +243,22 @@ def test_positions_of_legacy_stop_are_stale(
 
 @pytest.mark.parametrize("scenario", ["legacy-stop", "legacy-drain"])
 @pytest.mark.parametrize("flink", ["1.15", "1.20"])
-def test_stop_of_real_legacy_job_is_refused_or_warned_about(flink: str, scenario: str) -> None:
-    """The real jobs had processed at least 40 records of orders-1 before the stop."""
+def test_savepoint_that_stopped_real_legacy_job_is_refused_or_triggers_warning(
+    flink: str, scenario: str
+) -> None:
+    """The real jobs had processed at least 40 records of orders-1 before the stop.
+
+    The metadata of Flink 1.15 does not show the stop, so `migrate` can only warn.
+    """
     extraction = extract(read_checkpoint(golden(f"{flink}/{scenario}")))
     (source,) = extraction.sources
     (orders_1,) = [p for p in source.positions if p.partition == 1]
     assert isinstance(orders_1.next_offset, int) and orders_1.next_offset < 40
-    told = flink != "1.15"  # whose metadata does not tell the stop
+    told = flink != "1.15"  # the metadata of Flink 1.15 does not show the stop
     severity = Severity.BLOCKER if told else Severity.WARNING
     assert _severities(extraction).get("stale-positions") is severity
     if told:
-        # Named or not: what is known of the source that moves stands in the way of moving it.
+        # The move is refused whether or not the command selects the source.
         for flags in ((), ("--source", source.operator_id)):
             result = migrate("to-spark", str(golden(f"{flink}/{scenario}")), *flags)
             assert (result.code, result.stdout) == (4, "")
@@ -310,7 +319,7 @@ def test_legacy_consumer_is_read_from_metadata_version_2(tmp_path: Path) -> None
     assert "Flink 1.3 to 1.10 (metadata version 2)" in written
 
 
-# -- what is not one -----------------------------------------------------------------------------
+# -- state that is not of a FlinkKafkaConsumer ---------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -322,7 +331,7 @@ def test_legacy_consumer_is_read_from_metadata_version_2(tmp_path: Path) -> None
         ([REAL[:-1]], "legacy-consumer"),
     ],
 )
-def test_legacy_state_name_without_valid_content_is_refused(
+def test_state_with_name_of_legacy_consumer_is_refused_if_content_is_invalid(
     tmp_path: Path, elements: list[bytes], code: str
 ) -> None:
     extraction = _extract(tmp_path, legacy_operator({0: elements}))
@@ -330,7 +339,7 @@ def test_legacy_state_name_without_valid_content_is_refused(
     assert _severities(extraction)[code] is Severity.BLOCKER
 
 
-def test_non_union_state_is_not_read_as_legacy_consumer(tmp_path: Path) -> None:
+def test_legacy_consumer_state_is_refused_if_its_distribution_is_not_union(tmp_path: Path) -> None:
     operator = legacy_operator({0: [REAL]}, mode=DistributionMode.SPLIT_DISTRIBUTE)
     extraction = _extract(tmp_path, operator)
     assert extraction.sources == ()
