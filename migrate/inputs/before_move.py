@@ -56,12 +56,13 @@ def job_refusals(
     """Return a refusal if the job is running, has later output, or may have been restarted.
 
     Args:
-        judgment: the judgment.
+        judgment: the result of ``judge``.
         allow_ran_on: True to allow these cases with a warning, except for a running job that would
             overwrite a group's offsets.
         source_group: the consumer group whose committed offsets are the positions, if any. Such a
             group shows that the job was not restarted.
-        is_group: True if the target is a group, which is refused while any job is running.
+        is_group: True if the target is a group. A move to a group is refused while any job is
+            running.
         saved: True if the positions come from a saved plan, which has its own options.
     """
     facts = {"evidence": judgment.text, "how_to_stop": judgment.how_to_stop}
@@ -186,7 +187,10 @@ def report_for_group(
 
 
 def days_since_stop(origin: Origin, judgment: Judgment, source_group: str | None) -> int:
-    """Return a stop's age in days if nothing shows whether the job was restarted, else 0."""
+    """Return the number of days since the stop, if nothing shows whether the job was restarted.
+
+    Otherwise, return 0.
+    """
     is_shown = judgment.state is JobState.STOPPED and judgment.asked_flink
     if not origin.stopped or judgment.is_beyond or is_shown or source_group is not None:
         return 0
@@ -197,7 +201,7 @@ def days_since_stop(origin: Origin, judgment: Judgment, source_group: str | None
 def refuse_old_savepoint(
     origin: Origin, judgment: Judgment, source_group: str | None, *, saved: bool = False
 ) -> None:
-    """Refuse a stop that is over a day old if nothing shows whether the job restarted."""
+    """Refuse a savepoint that is over a day old if nothing shows whether the job was restarted."""
     if days := days_since_stop(origin, judgment, source_group):
         if judgment.asked_flink:
             aged = SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN if saved else SAVEPOINT_AGED_NOT_IN_FLINK

@@ -222,7 +222,10 @@ def file_positions(side: Side) -> PositionSet:
 
 
 def broker_positions(side: Side, logs: Logs) -> PositionSet:
-    """Return the positions of a ``broker:`` side; ``logs`` must be queried for ``side.time_ms``."""
+    """Return the positions of a ``broker:`` side.
+
+    ``logs`` must be the result of a query with the time ``side.time_ms``.
+    """
     starts: dict[TopicPartition, Start] = {}
     for topic, partitions in logs.items():
         for partition, kept in partitions.items():

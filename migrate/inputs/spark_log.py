@@ -272,7 +272,10 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
 
 
 def _newest_but_one(directory: str, planned: Sequence[int]) -> int | None:
-    """Return the batch before the newest planned batch, or None before batch 0."""
+    """Return the number of the batch before the newest planned batch.
+
+    Return None if no batch is planned, or if the newest planned batch is batch 0.
+    """
     if not planned or planned[-1] == 0:
         return None
     before = planned[-1] - 1

@@ -62,7 +62,7 @@ class EmptyEntry(InputError):
 
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
-    """An entry in the offset log; ``str`` converts it to its text.
+    """An entry in the offset log; ``str`` returns the text of the entry.
 
     ``metadata`` is JSON, or empty for an epoch of the continuous trigger. ``offsets`` contains the
     text of each source's offset, by the source's number or name.
@@ -91,7 +91,7 @@ def commit_path(directory: str, batch: int) -> str:
 
 
 def seed_path(directory: str, source: str) -> str:
-    """Return the path of the seed of a source, by its number or name."""
+    """Return the path of a source's seed; ``source`` is the source's number or name."""
     return join(directory, "sources", source, "0")
 
 
@@ -104,7 +104,7 @@ def read_offsets(files: ByteSource, path: str) -> dict[str, Offsets]:
 
 
 def entry_offsets(entry: OffsetEntry, path: str) -> dict[str, Offsets]:
-    """Return the offsets of each Kafka source in an entry, by its number or name.
+    """Return each Kafka source's offsets in an entry, by the source's number or name.
 
     Raises:
         InputError: an offset is damaged; ``path`` is the entry's name in messages.

@@ -1,4 +1,4 @@
-"""Signs that a Spark query has continued since a batch, and the wait for such a sign.
+"""Signs that a Spark query has continued since a batch, and how long to wait for such a sign.
 
 Nothing in a checkpoint location shows whether its query is running. A running query starts a batch
 only if there are records to read, so the absence of a newer batch proves nothing.
@@ -57,7 +57,7 @@ def batch_signs(origin: Origin) -> Iterator[str]:
 
 
 def find_query_watch(origin: Origin) -> QueryWatch:
-    """Return the wait for a newer batch of a query.
+    """Return how long to wait for a query's next batch.
 
     The interval is the longest time between recent entries of the offset log. With asynchronous
     progress tracking, the query runs batches in between, but does not log them.

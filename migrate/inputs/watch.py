@@ -1,7 +1,8 @@
 """Wait for a sign that the positions' reader (a Flink job or a Spark query) is still running.
 
 A running job completes checkpoints, and a running query that has records to read starts batches.
-Neither of them joins a consumer group, so a group's members do not show whether it is running.
+Neither of them joins a consumer group, so a group's members do not show whether the reader is
+running.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from itertools import pairwise
 
 from migrate.model.log import log, timed
 
-# The wait for a newer checkpoint or batch, as a multiple of the interval. The wait is longer than
-# one interval, because checkpoints can be late.
+# How long to wait for the next checkpoint or batch, as a multiple of the interval. One interval is
+# not enough, because checkpoints can be late.
 _INTERVALS = 2.0
 # The shortest wait in seconds. A shorter wait proves nothing, because a checkpoint of a busy job
 # takes a while.
@@ -33,7 +34,7 @@ CLOCKS_OF_STORAGE = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """The wait for a newer checkpoint from the job of a retained checkpoint.
+    """How long to wait for the next checkpoint of a job, and the facts on which this depends.
 
     Attributes:
         interval: the job's checkpoint interval in seconds; None if unknown.
@@ -52,7 +53,7 @@ class Watch:
 
     @property
     def is_old(self) -> bool:
-        """True if two intervals have passed since the newest event, even if the clocks differ."""
+        """True if the newest event is older than two intervals plus a margin for clock skew."""
         if self.interval is None or self.age is None:
             return False
         return self.age > waiting_time(self.interval) + CLOCKS_OF_STORAGE
@@ -78,7 +79,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class QueryWatch(Watch):
-    """The wait for a newer batch of a Spark query.
+    """How long to wait for the next batch of a query, and the facts on which this depends.
 
     Attributes:
         interval: the longest time between recent batches in seconds; None if unknown.
@@ -164,7 +165,7 @@ def wait_for_sign(watch: Watch, signs: Callable[[], Sequence[str]], watched: str
         watch: how long to wait.
         signs: a function that raises ``Refused`` if there is any sign that the reader has
             continued; if the user has allowed this, it returns the signs instead.
-        watched: other objects that ``signs`` watches, for the log.
+        watched: a clause about other evidence, such as a group, with which a log message starts.
 
     Returns:
         True if the absence of a newer checkpoint suggests that the job has stopped. False if

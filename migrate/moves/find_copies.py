@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from migrate.kafka.log_pairs import LogPairs
 
 ABORTED_LEFT = "the records without a copy may be of aborted transactions that are never copied"
-# The number of partitions whose records are in memory at the same time: by default, and if all
-# records are compared.
+# The number of partitions whose records are in memory at the same time. The second number applies
+# if all records are compared.
 _PARTITIONS_AT_ONCE = 64
 _WHOLE_PARTITIONS_AT_ONCE = 8
 # A read of more than this number of records covers only one partition at a time.
@@ -180,7 +180,7 @@ def _choose_violation(match: Match, committed: Match) -> Match:
     """Return the match to use if neither match has an offset, and the mirror does not lag.
 
     A record without a copy usually shows that the new log is not a complete copy. It does not show
-    this if the record belongs to an aborted transaction and the mirror does not copy those.
+    this if the record belongs to an aborted transaction and the mirror does not copy such records.
     """
     if match.outcome is not MatchOutcome.FILTERED:
         return match

@@ -76,7 +76,7 @@ def spark_settings(texts: Iterable[str]) -> dict[str, str]:
 
 
 class KafkaArguments(TypedDict, total=False):
-    """The Kafka connection arguments that all functions that query a broker have in common."""
+    """The Kafka connection arguments of every function that queries a broker."""
 
     bootstrap_servers: Annotated[
         str | None,
@@ -110,7 +110,7 @@ class KafkaArguments(TypedDict, total=False):
 
 
 class ToKafkaArguments(TypedDict, total=False):
-    """The connection to the cluster that the target reads from, if it is not the job's."""
+    """The connection to the target's cluster, if it is different from the job's cluster."""
 
     to_bootstrap_servers: Annotated[
         str | None,

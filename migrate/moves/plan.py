@@ -69,11 +69,11 @@ def check_job_of_plan(request: Request, plan: Plan, *, saved: bool = False) -> J
 
 
 def compared_group(*plans: Plan) -> str | None:
-    """Return the job's group if its commits show that the job did not continue, else None.
+    """Return the job's group if the group's commits show that the job did not continue.
 
-    The commits show this if the commit of each compared partition equals its position in the
-    checkpoint. A lower commit shows nothing, because it may come from a different time or a
-    different client.
+    Otherwise, return None. The commits show this if the committed offset of each compared partition
+    equals the position in the checkpoint. A lower offset shows nothing, because it may come from a
+    different time or a different client.
     """
     compared = [
         (planned.flink_committed, planned.position)
@@ -88,7 +88,7 @@ def compared_group(*plans: Plan) -> str | None:
 def check_origin(
     origin: Origin, request: Request, plans: Sequence[Plan] = (), *, writes: bool
 ) -> None:
-    """Call ``check_job`` for the job of an origin and, if ``writes``, ``check_before_write``.
+    """Call ``check_job`` for the job of an origin; if ``writes``, also call ``check_before_write``.
 
     ``plans`` are the plans that move the origin's positions.
     """
@@ -135,7 +135,7 @@ def plan_move(chosen_input: ChosenInput, request: Request) -> Plan:
 
 
 def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> Plan:
-    """Check that a saved plan is still valid, and return it with the current cluster.
+    """Check that a saved plan is still valid; return the plan with a new cluster snapshot.
 
     Raises:
         Refused: the cluster, the group, or the job has changed since the plan was made.
@@ -184,7 +184,7 @@ def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
 
 
 def other_command_error(name: str, plan: Plan) -> UsageError:
-    """Return the error for a plan that a different command, or a different group, must apply."""
+    """Return the error for a plan that was made for a different command or a different group."""
     command = shlex.join(plan.target.command)
     apply = shlex.join(plan.target.apply_command(name))
     way_out = f", or apply this plan with `migrate {apply}`" if name != "this" else ""

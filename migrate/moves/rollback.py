@@ -40,7 +40,7 @@ class GroupRollback:
     Attributes:
         refusals: the reasons against the rollback, one line each.
         rollback_path: the file to which the group's current offsets are saved before the rollback.
-        outcome: the outcome, if ``rollback`` was called with ``execute``, or else None. The
+        outcome: the outcome if ``rollback`` was called with ``execute``; otherwise None. The
             ``execute`` method returns its outcome without setting this attribute.
     """
 

@@ -1,4 +1,4 @@
-"""Find a plan's positions in the target's cluster, based on the same records there."""
+"""Find the offsets in the target's cluster that correspond to positions in the job's cluster."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
 
 
 def _cost(plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]) -> str:
-    """Return a phrase with the maximum numbers of records that a whole comparison reads."""
+    """Return a phrase that states how many records a comparison of all records reads at most."""
     old = sum((row.log_end or 0) - (row.log_start or 0) for row in plan.partitions)
     new = sum(
         log.end - log.start
@@ -76,7 +76,7 @@ def _cost(plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]) -> str:
 
 
 def check_target_kafka(plan: Plan, target_kafka: Kafka) -> None:
-    """Check that the user passed the target's cluster if the plan needs it, and otherwise not.
+    """Check that the user passed the target's cluster if, and only if, the plan needs it.
 
     Raises:
         UsageError: the plan's target reads from another cluster, and that cluster is missing; or
@@ -155,8 +155,8 @@ def find_translation_changes(
     """Retranslate the positions of a saved plan, and compare them with the plan.
 
     ``old`` and ``new`` are the librdkafka properties for the job's cluster and the target's
-    cluster; ``is_whole`` is the same as in ``translate_positions``. If the plan contains positions
-    that were proved by a comparison of all records, all records are compared again.
+    cluster. For ``is_whole``, see ``translate_positions``. If the plan contains positions that were
+    proved by a comparison of all records, all records are compared again.
     """
     other_places, unmatched = list[Message](), list[Message]()
     duplicates, sampled = list[Message](), list[str]()

@@ -76,7 +76,7 @@ class DiffRow(PartitionRow):
 
     @property
     def lag(self) -> int | None:
-        """The log end offset minus the right side's next offset: an upper bound on its lag.
+        """The log end offset minus the right side's next offset: an upper bound on the lag.
 
         None if either offset is unknown, or if the next offset is beyond the log end offset.
         """

@@ -232,7 +232,7 @@ def _has_equal_unread(
 
 
 def _possible_origins(copy: Record, depth: Depth) -> Generator[Read, Surroundings, list[int]]:
-    """Search the old log from the copy's time on; return the offsets of all possible origins."""
+    """Search the old log from the copy's timestamp on; return the offsets of possible origins."""
     run = yield Read(Side.OLD, max(0, copy.timestamp), 0, depth.searched, is_time=True)
     return [record.offset for record in run.after if record.is_copied_as(copy)]
 
@@ -273,7 +273,7 @@ def _outside(run: Surroundings) -> int:
 def _count_aborted(
     place: int, copies: Surroundings, depth: Depth
 ) -> Generator[Read, Surroundings, int]:
-    """Return the number of records of aborted transactions in the new log, from an offset on.
+    """Return the number of records of aborted transactions in the new log, at or after ``place``.
 
     Only the offsets that were read count. Between the committed records, a committed transaction
     leaves a gap of one offset, and an aborted transaction leaves a larger gap. Without larger gaps,
@@ -300,10 +300,10 @@ def _is_final(match: Match, own: Surroundings, copies: Surroundings) -> bool:
 
 
 def _nearest_time(around: Surroundings) -> int:
-    """Return the time of the first record after a position, in epoch milliseconds.
+    """Return the timestamp of the first record after a position, in epoch milliseconds.
 
-    If there is no such record, return the time of the last record before the position. If there is
-    no record at all, return 0.
+    If there is no such record, return the timestamp of the last record before the position. If
+    there is no record at all, return 0.
     """
     nearest = [*around.after[:1], *around.before[-1:]]
     return max(0, nearest[0].timestamp) if nearest else 0
@@ -312,7 +312,7 @@ def _nearest_time(around: Surroundings) -> int:
 def _match_at_log_ends(
     own: Surroundings, copies: Surroundings, depth: Depth
 ) -> Generator[Read, Surroundings, Match | None]:
-    """Compare the position with the ends of the new log.
+    """Compare the position with the start and the end of the new log.
 
     Return EXPIRED if the new log starts after the position, LAGGING if the new log ends before the
     position, and None in all other cases.
@@ -463,7 +463,7 @@ class _Check:
         self._kept = 4 * depth.chunk  # the number of old records to keep in memory
         self._is_search_complete = False
         self.starts_later = False
-        # The offset of the first of the copies without an origin at the end of the new log.
+        # The new log may end with copies that have no origin. This is the offset of the first one.
         self._first_trailing: int | None = None
         self._has_unknown = False  # whether the search for a copy's origin has ended early
         self._is_first_known: bool | None = False  # whether the old log has the first copy's origin
@@ -551,7 +551,7 @@ class _Check:
             self._has_gaps |= bool(run.before) and run.before[-1].offset + 1 < log_end
 
     def _skip(self, offsets: int) -> None:
-        """Add to the number of unread offsets in the new log."""
+        """Add ``offsets`` to the number of unread offsets in the new log."""
         self._match = replace(self._match, unread=self._match.unread + max(0, offsets))
 
     def _is_first(self, anchor: _Anchor) -> Generator[Read, Surroundings, bool]:
@@ -600,7 +600,10 @@ class _Check:
     def _anchors(
         self, start: _Anchor, known: _Anchor
     ) -> Generator[Read, Surroundings, list[_Anchor]]:
-        """Return anchors from ``start`` to ``known``: half evenly spaced, half near the end."""
+        """Return anchors from ``start`` to ``known``, half of them near ``known``.
+
+        The other half is evenly spaced.
+        """
         distance = known.old - start.old
         number = self._depth.anchors
         evenly = {start.old + distance * n // (number // 2 + 1) for n in range(1, number // 2 + 1)}
@@ -631,11 +634,11 @@ class _Check:
     def _new_block(
         self, block: Sequence[Record], next_: _Anchor, number: int = 0
     ) -> Generator[Read, Surroundings, int | None]:
-        """Return the offset of the copy of one record in a block, or None if no copy is found.
+        """Return the offset of the copy of the record ``block[number]``, or None if none is found.
 
-        ``block`` contains old records before the anchor ``next_``. ``number`` is the record's index
-        in the block. After a search, ``_is_search_complete`` shows whether every offset of the new
-        log before the anchor was searched.
+        ``block`` contains old records before the anchor ``next_``. After a search,
+        ``_is_search_complete`` shows whether every offset of the new log before the anchor was
+        searched.
         """
         expected = next_.new - (next_.old - block[0].offset)
         if expected >= self._copies.log_start:
@@ -658,7 +661,7 @@ class _Check:
     def _read_from_time(
         self, side: Side, record: Record, end: int
     ) -> Generator[Read, Surroundings, Surroundings]:
-        """Read from a record's time until the record is found, or up to an offset."""
+        """Read from a record's timestamp on, until the record is found or ``end`` is reached."""
         run = yield Read(side, max(0, record.timestamp), 0, self._depth.searched, is_time=True)
         while not (
             any(record.digest == other.digest for other in run.after)
@@ -723,7 +726,7 @@ class _Check:
         return (yield from _violation(follower, lacking, foreign, self._depth))
 
     def _count(self, compared: int) -> None:
-        """Add to the number of compared records, unless the outcome is already ``PROVED``."""
+        """Add ``compared`` to the number of compared records, unless the outcome is ``PROVED``."""
         if self._match.outcome is MatchOutcome.PROVED:
             return
         self._match = replace(self._match, compared=self._match.compared + compared)

@@ -32,10 +32,10 @@ class Follower:
             record.
         missing: the number of old records that the mirror skipped.
         next_copied: the first record that the mirror copied after it had skipped records.
-        foreign: the number of runs of copies without an origin that are followed by a known copy.
-            The first copy of a run also has no origin among the old records that are not in memory.
-            With ``is_open``, copies before a copy of the first record do not count, because their
-            origins may be older records.
+        foreign: the number of runs of copies without an origin. A run counts once a known copy
+            follows it. The origin of the run's first copy was also searched among the old records
+            that are not in memory. With ``is_open``, copies before a copy of the first record do
+            not count, because their origins may be older records.
         trailing: the number of copies without an origin since the last known copy.
         first_unknown: the offset of the first of the ``trailing`` copies.
         repeated: the number of copies of records that already had a copy.
@@ -101,7 +101,7 @@ class Follower:
         return not self._is_open
 
     def is_ahead(self, number: int) -> bool:
-        """Return whether at least ``number`` old records come after the mirror's last record."""
+        """Return whether at least ``number`` old records follow the last record that was copied."""
         state = self._state if self._begin is None else self._number_of(self._begin)
         return self._first + len(self._index.records) - state >= number
 
@@ -220,7 +220,7 @@ class Follower:
         return self._index.records[-1] if self._index.records else None
 
     def lacking(self, end: int) -> int:
-        """Return the number of uncopied records between the mirror's progress and an offset."""
+        """Return the number of old records below ``end`` that come after the last copied record."""
         left = self._index.records[max(0, self._state - self._first) :]
         return sum(record.offset < end for record in left)
 

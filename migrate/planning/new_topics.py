@@ -18,10 +18,10 @@ from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import MORE_NEW_TOPICS, NEW_TOPIC, PATTERN_UNMATCHED, YOUNG_TOPIC
 from migrate.model.wording import iso_time
 
-# A topic is new if its first record is less than this many milliseconds older than the checkpoint,
-# or if either time is unknown. A job discovers topics every five minutes, or at its configured
-# interval (KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2), so the checkpoint should have
-# all older topics that match the job's pattern.
+# A topic is new unless its first record is at least this many milliseconds older than the
+# checkpoint. If either time is unknown, the topic is also new. A job discovers topics every five
+# minutes, or at its configured interval (KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2), so
+# the checkpoint should have all older topics that match the job's pattern.
 _YOUNG_MS = 24 * 60 * 60 * 1000
 _MAX_NAMED = 5
 
@@ -57,8 +57,9 @@ def topic_pattern_warnings(
     planned: Set[str],
     policies: Policies,
 ) -> Iterator[WarningText]:
-    """Warn about topics missing from the checkpoint, and a pattern that matches none of its topics.
+    """Warn about topics that match the pattern but are missing from the checkpoint.
 
+    Also warn if the user's pattern matches none of the topics that the chosen sources read.
     ``planned`` is the set of topics in the plan.
     """
     pattern = pattern_to_ask(plan_input, chosen, policies)

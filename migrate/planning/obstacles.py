@@ -106,7 +106,7 @@ def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Message]:
 def name_collision_refusals(
     topics: Collection[str], topic_map: Mapping[str, str]
 ) -> Iterator[Message]:
-    """Yield a refusal for each new topic name that a moving topic already has and keeps."""
+    """Yield a refusal for each new topic name that is also the unchanged name of a moving topic."""
     for old, new in sorted(topic_map.items()):
         if old in topics and new in topics and new not in topic_map:
             yield TOPIC_NAME_TAKEN(old=old, new=new)

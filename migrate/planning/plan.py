@@ -180,7 +180,7 @@ class PlannedPartition(PartitionRow):
 
     @property
     def read_already(self) -> int:
-        """The largest number of offsets that a source has read beyond ``job_next_offset``."""
+        """The largest number of offsets that any source has read beyond ``job_next_offset``."""
         if self.job_reached is None or self.job_next_offset is None:
             return 0
         return max(0, self.job_reached - self.job_next_offset)

@@ -42,7 +42,7 @@ def position_changes(
     None. In this case, the messages report which records are double-counted in the state or missing
     from it.
 
-    ``stale`` are the IDs of operators that may have processed records beyond their positions
+    ``stale`` contains the IDs of operators that may have processed records beyond their positions
     (``STALE_POSITIONS``). Messages about these operators do not contain a record count.
     """
     readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})

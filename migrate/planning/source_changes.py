@@ -54,7 +54,7 @@ class SourceChange:
 def source_change(
     source: Source, cluster: str | None, plan: Plan, side: str, policies: Policies
 ) -> SourceChange:
-    """Return the changes a plan makes to a source; no changes if the whole plan is refused.
+    """Return the changes that a plan makes to a source; no changes if the whole plan is refused.
 
     Args:
         source: the source in the savepoint, with only its positions in this cluster.

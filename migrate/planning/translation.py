@@ -44,11 +44,10 @@ _MAX_NAMED = 20
 def topic_refusals(
     plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]
 ) -> Iterator[Message]:
-    """Yield refusals for topics that ``target`` lacks or has with other partitions.
+    """Yield refusals for topics that ``target`` lacks or has with a different partition count.
 
-    The number of partitions in ``target`` must be the same as in the job's cluster. Two topics that
-    share a name in ``target`` are also refused. ``names`` contains the topic names in ``target``,
-    by their names in the plan.
+    Two topics that share a name in ``target`` are also refused. ``names`` contains the topic names
+    in ``target``, by their names in the plan.
     """
     yield from name_collision_refusals(plan.topics, names)
     here = plan.snapshot.topics if plan.snapshot is not None else {}

@@ -319,9 +319,9 @@ def verify_group(
 
     ``written_by_us`` contains the partitions that still match the result of the newest rollback
     file. Metadata from another client may mean that records beyond the offset were processed; in
-    that case, the start of its consumers is unknown. An offset with a later leader epoch than the
-    partition's belongs to a recreated topic, and Java consumers do not start from it. For the other
-    arguments, see ``verify_query``.
+    that case, the start of its consumers is unknown. If the leader epoch of an offset is later than
+    the partition's current epoch, the offset belongs to an earlier topic with the same name, and
+    Java consumers do not start from this offset. For the other arguments, see ``verify_query``.
     """
     committed = group.committed.items()
     starts = {partition: commit.next_offset for partition, commit in committed}

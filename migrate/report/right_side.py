@@ -19,7 +19,7 @@ RightFormat = Literal["groups-csv", "flink-sql"]
 
 
 def export_right_side(diff: Diff, format: RightFormat) -> str:
-    """Return the right side in another program's format; warn about partitions that it lacks.
+    """Export the right side to another program's format, and warn about its missing partitions.
 
     ``groups-csv`` is for ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql``
     contains the options of one table per topic, because a table accepts the offsets of only one

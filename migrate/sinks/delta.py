@@ -1,4 +1,4 @@
-"""Delta sinks skip batches up to the last ``txn`` version for their application ID in the log.
+"""A Delta sink skips batches up to the last ``txn`` version in the log for the same application ID.
 
 ``_delta_log`` contains commits and checkpoints. A commit, ``<version>.json``, contains one action
 per line. A checkpoint replaces all commits up to its version. It is one file

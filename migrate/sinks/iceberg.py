@@ -1,4 +1,4 @@
-"""Iceberg sinks search the snapshots, which identify their writers, for their own last commit.
+"""An Iceberg sink searches the snapshots of the table for the last commit that it made itself.
 
 The table metadata is the ``metadata/<n>-<uuid>.metadata.json`` or ``metadata/v<n>.metadata.json``
 file with the highest number. It lists the snapshots. Each snapshot has a parent and a ``summary``:

@@ -6,7 +6,7 @@ ranges of key groups for ``flink_state``. The executors then read the chunks.
 Filters are not pushed down. To read less data, use the options. In Spark 4.1.1, pushed filters
 (``pushFilters``, since 4.1) would also apply to later unfiltered reads of the same DataFrame. The
 reason is that the filters are stored in the source object (``PythonDataSourceV2.setReadInfo``),
-which all scans share. In later source code of Spark, each scan stores its own filters.
+which all scans share. In newer Spark source code, each scan stores its own filters.
 
 Source: pyspark.sql.datasource @ Spark 4.0.0, 4.1.1; PythonScanBuilder @ apache/spark 0d46458.
 """

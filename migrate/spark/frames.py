@@ -47,7 +47,7 @@ def _unpacked(
 
 
 def spark_field(column: Column, metadata: Mapping[str, Any]) -> types.StructField:
-    """Return a column of a schema, with metadata.
+    """Return a column as a Spark schema field, with metadata.
 
     PySpark's ``from_arrow_schema`` is not used, because in Spark 3.5 it returns TIMESTAMP for a
     TIMESTAMP_NTZ inside a different type.

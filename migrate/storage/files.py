@@ -72,7 +72,7 @@ _STORES = {
     # Read exactly the range, because by default, fsspec reads 5 MiB more.
     "webhdfs": _Store("webhdfs", "hdfs", range_options={"block_size": 1}),
 }
-# Advice about library errors, by part of the error text.
+# Advice about library errors. Each key is a part of an error's text.
 _ADVICE = {
     "Unable to locate credentials": "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
     "AWS_SECRET_ACCESS_KEY",

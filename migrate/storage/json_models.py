@@ -79,7 +79,7 @@ def checksum(content: Mapping[str, Any]) -> str:
 
 
 def as_json(model: Model) -> str:
-    """Return a model as the text of a file. A ``sha256`` field gets the checksum of all others."""
+    """Return a model as the text of a file; a ``sha256`` field is set to the checksum."""
     content = model.model_dump(mode="json")
     if "sha256" in content:
         content["sha256"] = checksum(content)
@@ -217,7 +217,7 @@ def _is_edited(model: type[Model], content: bytes) -> bool:
 
 
 def schema_of(shape: type[Any], title: str) -> dict[str, Any]:
-    """Return the JSON Schema, with a title, of the JSON form of a model or TypedDict."""
+    """Return the JSON Schema for the JSON output of a model or TypedDict, with this title."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **TypeAdapter(shape).json_schema(mode="serialization"),

@@ -297,7 +297,7 @@ def find_unfinished(directory: Path) -> list[Path]:
 
 @contextmanager
 def _name_errors(name: str) -> Iterator[None]:
-    """Report a system error as a failure to write the directory, by the user's name."""
+    """Report a system error as a failure to write the directory ``name``, as the user wrote it."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Signs that a job has continued since a checkpoint, and the wait for such a sign.
+"""Signs that a job has continued since a checkpoint, and how long to wait for such a sign.
 
 ``migrate.inputs.spark_progress`` is the counterpart for a Spark query.
 """
@@ -69,7 +69,11 @@ def completed_since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
 
 
 def find_checkpoint_watch(origin: Origin) -> Watch:
-    """Return the wait for a newer checkpoint; ``NO_WATCH`` for other origins and stops."""
+    """Return how long to wait for the job's next checkpoint.
+
+    Return ``NO_WATCH`` if a wait would reveal nothing, for example if the job was stopped with the
+    checkpoint, or if the origin is not a ``chk-<n>`` directory.
+    """
     if origin.kind != "checkpoint" or origin.stopped or checkpoint_number(origin.pointer) is None:
         return NO_WATCH
     try:

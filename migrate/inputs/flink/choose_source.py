@@ -80,12 +80,12 @@ def choose_leniently(plan_input: PlanInput, choice: Choice) -> tuple[list[Source
 
 
 def _sources_named(plan_input: PlanInput, name: str | None) -> list[Source]:
-    """Return the sources with this name; all sources for None."""
+    """Return the sources with this name, or all sources if ``name`` is None."""
     return [source for source in plan_input.sources if name is None or _has_name(source, name)]
 
 
 def _in_cluster(sources: list[Source], cluster: str | None) -> list[Source]:
-    """Return the sources restricted to a cluster, or unchanged for None.
+    """Return the sources restricted to a cluster, or unchanged if ``cluster`` is None.
 
     If any source reads the cluster, sources without a cluster in their state, such as a
     KafkaSource, are returned unchanged. The plan then refuses these sources, because they might
@@ -163,7 +163,7 @@ def restrict_to_topics(
 def _has_name(source: Source, name: str) -> bool:
     if name.startswith(TOPIC_PREFIX):
         return name.removeprefix(TOPIC_PREFIX) in source.topics
-    from migrate.model.operator_id import operator_id_of  # here, as few commands choose a source
+    from migrate.model.operator_id import operator_id_of  # few commands choose a source
 
     return (
         name in (source.name, source.uid)

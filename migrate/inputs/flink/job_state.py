@@ -65,7 +65,7 @@ class Judgment:
         text: the evidence in one line.
         is_beyond: True if the job has written output that is newer than the checkpoint, or might do
             so.
-        runs: True if the job or the job that continued it has not ended.
+        runs: True if the job, or the job that continued its work, has not ended.
         is_same_job: True if the running job has the ID of the job that wrote the checkpoint.
         asked_flink: True if a JobManager was queried.
         is_doubtful: True if the job may have been restarted according to the JobManager's answer,
@@ -107,7 +107,7 @@ def judge(origin: Origin, flink_rest: str | None) -> Judgment:
         jobs = read_restored_jobs(flink_rest)
         if origin.written_at is not None:
             # The job times come from the JobManager's clock, so convert the checkpoint's time to
-            # it.
+            # that clock.
             ahead_ms = JobManager(flink_rest).clock_ahead_ms([job for job, _ in jobs])
             origin = replace(origin, written_at=origin.written_at + round(ahead_ms))
         judgment = judge_jobs(origin, jobs)
@@ -218,10 +218,11 @@ def _unknown(origin: Origin) -> str:
 
 
 def _digits_of_job(origin: Origin) -> str | None:
-    """Return the ID of the job that wrote the checkpoint, or its first digits; None if unknown.
+    """Return the ID of the job that wrote the checkpoint, or the first digits of the ID.
 
-    The path of a ``chk-<n>`` contains the ID, and the name of a savepoint contains its first
-    digits. For a copy, the path is the original path at which Flink wrote it.
+    The path of a ``chk-<n>`` contains the ID, and the name of a savepoint contains the first
+    digits of the ID. If the path of a copy contains neither, the path at which Flink wrote the
+    original is used. Return None if the ID is unknown.
     """
     for path in (origin.pointer, origin.copied_from):
         if origin.kind != "checkpoint" or path is None:
@@ -240,7 +241,7 @@ def _own_jobs(origin: Origin, jobs: Iterable[RestoredJob]) -> list[FlinkJob]:
 
 
 def _is_unrelated(origin: Origin, job: FlinkJob) -> bool:
-    """Return whether a job with a different ID started before this savepoint's stop.
+    """Return whether a job with a different ID started before the stop that wrote this savepoint.
 
     Such a job cannot be the restarted job.
     """
@@ -294,7 +295,10 @@ def _job_that_continued(
 
 
 def _began_after(origin: Origin, job: FlinkJob) -> bool:
-    """Return whether a job started after the savepoint was written, even if the clocks differ."""
+    """Return whether a job started after the savepoint was written.
+
+    Because the clocks may differ, the start must be later by more than the possible difference.
+    """
     return origin.written_at is not None and (
         job.began_ms > origin.written_at + 1000 * _clocks_of(origin)
     )

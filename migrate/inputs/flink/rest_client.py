@@ -52,7 +52,7 @@ class UnknownToFlink(FlinkRestError):
 
 
 def check_address(url: str, variable: str | None = None) -> None:
-    """Raise UsageError unless the URL is an http or https address of a host, without a user.
+    """Raise UsageError unless the URL is an http or https address of a host, without a username.
 
     ``variable`` is the environment variable that contains the URL; None if the option contains it.
     """
@@ -60,7 +60,7 @@ def check_address(url: str, variable: str | None = None) -> None:
         return
     name = variable or option("flink_rest")
     with_scheme = f"http://{url}"
-    # Without a scheme, the address contains no password if it is only a host and a port.
+    # If an address without a scheme is only a host and a port, it contains no password.
     if _HOST_AND_PORT.fullmatch(url) and _is_address(with_scheme):
         raise UsageError(
             f"{name}: {url} is not an address of the form http://host:port; did you mean "

@@ -240,7 +240,7 @@ def _legacy_start(stored: set[int], copies: int) -> PositionStart:
         return PositionState(marker.value), marker, ""
     if offset == NOT_SET:
         return unknown_start("its start was not set yet when the checkpoint was taken")
-    # The stored offset is the last processed record's; -1 is the offset before offset 0.
+    # The stored offset is that of the last processed record. If it is -1, the next offset is 0.
     return PositionState.NEXT, offset + 1, ""
 
 

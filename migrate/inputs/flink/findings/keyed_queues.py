@@ -64,7 +64,7 @@ def findings_of_keyed_queues(
             continue
         waiting, is_counted = 0, True
         try:
-            # Not state.entries(), because such elements make the queue unreadable.
+            # Do not use state.entries(), which refuses a queue because of the type of its elements.
             batches = chain.from_iterable(part.batches() for part in state.parts)
             for entry in chain.from_iterable(batches):
                 waiting += len(entry.value) if isinstance(entry.value, list) else 1
