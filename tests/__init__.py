@@ -1,1 +1,1 @@
-"""The tests, as a package, so that `tests.support` can be imported from anywhere in it."""
+"""The tests; they are a package, so that every test module can import `tests.support`."""

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from tests.support.kafka import Broker
     from tests.support.spark import Spark
 
-# By default an example fails after 200 ms, which it can take on a busy machine.
+# By default, Hypothesis fails an example that takes more than 200 ms. On a busy machine, a correct
+# example may take longer.
 settings.register_profile("no deadline", settings.default, deadline=None)
 settings.load_profile("no deadline")
 
 _HALF_A_DAY = 43_200.0  # seconds
 
-# Imported only by the fixtures: the collection of unit tests needs neither a JDK nor PySpark.
+# Only fixtures import the real systems, so unit tests can be collected without a JDK and PySpark.
 
 
 def pytest_configure() -> None:
@@ -35,8 +36,9 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# A process has one Spark session, so a worker runs all tests of one of these lists: the tests on
-# the state of a query, and the other tests on Spark. The two take about the same time.
+# A process can have only one Spark session, so all tests in one of these lists run in the same
+# worker. The first list contains the tests of a query's state, and the second list the other tests
+# that use Spark. Both lists take about the same time.
 ON_SPARK = {
     "state": (
         "data_source",
@@ -76,7 +78,11 @@ SPARK_SCOPES = {
 
 
 def pytest_sessionstart() -> None:
-    """Update the times of golden checkpoints, because savepoints older than a day need evidence."""
+    """Make the golden checkpoints look new.
+
+    If a savepoint is more than a day old, ``migrate`` requires evidence that its job has not run
+    since.
+    """
     now = time.time()
     for file in (Path(__file__).parent / "golden").rglob("_metadata"):
         if now - file.stat().st_mtime > _HALF_A_DAY:
@@ -84,7 +90,7 @@ def pytest_sessionstart() -> None:
 
 
 class WholeModules(LoadScopeScheduling):  # type: ignore[misc]  # xdist is untyped
-    """A scheduler that keeps each module, and each list of modules on Spark, in one worker."""
+    """A scheduler that runs each module, and each list in ``ON_SPARK``, in a single worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.partition("::")[0]
@@ -97,10 +103,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeModules
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the tests on Spark first, because they take longest.
+    """Run the tests that use Spark first, because they take longest.
 
-    A failed integration test runs once more, because a busy machine can slow down a broker. The
-    summary shows it as RERUN.
+    A failed integration test is run a second time, because it may have failed only because a busy
+    machine slowed down a broker. The summary shows such a test as RERUN.
     """
 
     def on_spark(item: pytest.Item) -> bool:
@@ -108,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     rerun = pytest.mark.flaky(reruns=1) if config.pluginmanager.hasplugin("rerunfailures") else None
     for item in items:
-        # Otherwise another worker would start a second Spark for this test.
+        # If a test with this fixture were not listed, another worker would start a second Spark.
         assert on_spark(item) or "spark" not in getattr(item, "fixturenames", ()), item.nodeid
         if rerun is not None and item.get_closest_marker("integration"):
             item.add_marker(rerun)

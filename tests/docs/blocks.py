@@ -1,4 +1,7 @@
-"""The code blocks of README.md and of the pages in docs/, and the scene a page is played in."""
+"""Read the code blocks of a documentation page, and the scene in which the blocks run.
+
+The pages are README.md, CONTRIBUTING.md, SECURITY.md, examples/README.md, and the pages in docs/.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,9 @@ class Block:
     """A fenced code block.
 
     Attributes:
-        line: the number of its first line within the fence.
-        numbers_vary: whether its numbers differ from run to run, as a comment above it says.
+        line: the line number of the first line inside the fence.
+        numbers_vary: True if the block's numbers differ from run to run. A comment above the block
+            marks such a block.
     """
 
     page: Path
@@ -34,7 +38,7 @@ class Block:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     def commands(self) -> Iterator[tuple[str, list[str]]]:
-        """Of a console block: each command behind its prompt, and the lines shown below it."""
+        """Yield each command of a console block, and the output that the page shows for it."""
         shown: list[str] = []
         command: str | None = None
         for line in self.lines:
@@ -52,16 +56,18 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a page's blocks find when they run, one after another.
+    """The environment in which a page's blocks run, one after another.
 
     Attributes:
-        kafka: topic -> records in each of its partitions; a broker is at ``broker:9092``.
-        records: topic -> a directory of the repository with a file for each partition, whose lines
-            are the records.
-        copies: directory of the repository -> where it lies for the page, in a directory of its own
-            or in S3. A page without any runs in the root of the repository.
-        spark: whether there is a Spark session, ``spark``.
-        playground: whether it starts, and stops, the playground in a directory of its own.
+        kafka: the number of records in each partition, by topic. The broker is at ``broker:9092``.
+        records: by topic, a directory in the repository. The directory contains a file for each
+            partition, and each line of the file is a record.
+        copies: the target of each copied directory, by its path in the repository. A target is in
+            the page's temporary directory or in S3. If a page uses neither copies nor Kafka, its
+            blocks run in the root of the repository.
+        spark: True if the variable ``spark`` is a Spark session.
+        playground: True if the page's commands start and stop the playground. The page then runs in
+            a temporary directory.
     """
 
     kafka: dict[str, list[int]]
@@ -72,13 +78,13 @@ class Scene:
 
     @property
     def needs_a_system(self) -> bool:
-        """Whether something must be started first."""
+        """Return whether a system must be started before the blocks run."""
         in_s3 = any(target.startswith("s3://") for target in self.copies.values())
         return bool(self.kafka or self.records) or self.spark or self.playground or in_s3
 
 
 def pages() -> list[Path]:
-    """Every page that is written by hand, README.md first."""
+    """Return the paths of all documentation pages, README.md first."""
     root = [
         ROOT / name
         for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "examples/README.md")
@@ -87,7 +93,7 @@ def pages() -> list[Path]:
 
 
 def blocks(page: Path) -> list[Block]:
-    """A page's fenced blocks, in their order."""
+    """Return a page's fenced blocks, in order."""
     found: list[Block] = []
     opened: tuple[re.Match[str], int] | None = None
     lines = page.read_text().splitlines()
@@ -108,8 +114,11 @@ def blocks(page: Path) -> list[Block]:
 
 
 def scene(page: Path) -> Scene:
-    """What the page asks for in a comment: lines of ``kafka:``, ``records:``, ``copy:``,
-    ``spark: yes`` and ``playground: yes``."""
+    """Return the scene that a comment in the page specifies.
+
+    Each line of the comment starts with ``kafka:``, ``records:``, or ``copy:``, or is ``spark:
+    yes`` or ``playground: yes``.
+    """
     match = _SCENE.search(page.read_text())
     kafka: dict[str, list[int]] = {}
     records: dict[str, str] = {}

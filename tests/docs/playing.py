@@ -1,4 +1,4 @@
-"""Sets the scene of a page: a directory, and the broker, store and Spark it asks for."""
+"""Set up the scene of a page: a directory, and the required broker, store, and Spark session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ RUN = ("console", "python", "pycon")
 def played(
     scene: Scene, broker: Broker | None = None, spark: Spark | None = None
 ) -> Iterator[Stage]:
-    """A stage on which a page's blocks run in their order; what is not given is started."""
+    """Yield a stage on which a page's blocks can run.
+
+    If the scene requires a broker or Spark but the caller did not pass one, this function starts
+    it.
+    """
     with ExitStack() as stack:
         if scene.playground:
             yield _playground(stack)
@@ -59,7 +63,10 @@ def played(
 
 
 def _playground(stack: ExitStack) -> Stage:
-    """A clone's folder, as it were, in which ``make playground`` leaves nothing behind."""
+    """Return a stage that looks like a clone of the repository, for ``make playground``.
+
+    When ``stack`` is closed, the playground is stopped and its folder is removed.
+    """
     from examples.playground.__main__ import stop
     from tests.support.kafka import free_ports
     from tests.support.spark import submit_environment
@@ -99,7 +106,7 @@ def _produce(broker: Broker, scene: Scene) -> None:
 
 
 def _clear(broker: Broker, scene: Scene) -> None:
-    """Take away the topics and groups, whose names the next page uses as well."""
+    """Delete the scene's topics and all groups, because the next page may use the same names."""
     from confluent_kafka.admin import AdminClient
 
     for topic in (*scene.kafka, *scene.records):

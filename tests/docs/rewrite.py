@@ -1,9 +1,9 @@
-"""Writes what the commands in README.md and docs/ print today into the pages.
+"""Run the commands in the documentation pages, and write their current output into the pages.
 
     python -m tests.docs.rewrite [PAGE...]
 
-Read the difference before it is committed. A block with a line of ``…`` is left as it is; where it
-no longer agrees with what is printed, that is said.
+Check the changes before you commit them. A block that contains a line ``…`` is not changed. If such
+a block does not match the output, the program prints the output, so that you can edit the block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Play the pages, all of them where none is named."""
+    """Run the blocks of the pages, or of all pages if ``arguments`` is empty."""
     with ExitStack() as stack:
         spark: Spark | None = None  # a process can have one session only
         for page in [Path(argument).resolve() for argument in arguments] or pages():

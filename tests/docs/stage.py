@@ -1,4 +1,4 @@
-"""Runs the blocks of a page as its reader would, and says what the page should then show."""
+"""Run the blocks of a page as a reader would, and return the lines that the page should show."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from examples.playground import CLICKS, JOBS
 from tests.docs.blocks import ROOT, Block, Scene
 from tests.support.command import migrate, without_progress
 
-# What pages call what is elsewhere here. The directory's name is as long as the one that
-# `new_directory` makes, so that tables keep their columns.
+# The names in the pages, which a stage replaces with the actual addresses and the actual directory.
+# HOME is exactly as long as the path from `new_directory`, so that tables stay aligned.
 BROKER = "broker:9092"
 PLAYGROUND_BROKER = "localhost:9092"
 HOME = "/home/me/migration"
-# What differs from run to run, and what a page shows in its place: times in names and in text, what
-# the names of a scan's plans end with, which is of their checkpoints' paths, Flink's names for the
-# savepoints of the playground, and the port of its Flink if 8081 is in use.
+# The parts of the output that differ from run to run, by the string that a page shows instead:
+# times, the hashes in the file names of a scan's plans, the names of the playground's savepoints,
+# and the port of the playground's Flink.
 _VARYING = {
     "20260102T030405.000000Z": re.compile(r"\d{8}T\d{6}\.\d{6}Z"),
     "2026-01-02T03:04:05+00:00": re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00"),
@@ -39,7 +39,7 @@ _VARYING = {
     },
     "http://localhost:8081": re.compile(r"http://localhost:\d+"),
 }
-# A line of a page that stands for any number of lines.
+# In a page, this line matches any number of lines.
 ANYTHING = "…"
 
 _SHELL_SECONDS = 300
@@ -47,7 +47,7 @@ _SHELL_SECONDS = 300
 
 @contextlib.contextmanager
 def new_directory() -> Iterator[Path]:
-    """A directory of a page's own."""
+    """Yield a temporary directory for a page."""
     with tempfile.TemporaryDirectory(prefix="page-", dir="/tmp") as directory:
         assert len(directory) == len(HOME)
         yield Path(directory)
@@ -55,11 +55,11 @@ def new_directory() -> Iterator[Path]:
 
 @dataclass(slots=True)
 class Stage:
-    """Where a page's blocks run: a directory, and the systems of its scene.
+    """The directory in which a page's blocks run, and the systems of its scene.
 
     Attributes:
-        actual: what stands for something else here -> what that is.
-        environment: what a shell is told beside.
+        actual: the actual string, such as an address, for each string that the page shows instead.
+        environment: additional environment variables for the commands.
         names: the variables of Python blocks.
     """
 
@@ -70,9 +70,10 @@ class Stage:
     _code: int = 0
 
     def lay(self, scene: Scene) -> None:
-        """Copy what the scene wants, but for what lies in a store.
+        """Copy the directories of the scene, except those with a target in an object store.
 
-        The copies are as old as this: no older than the records in Kafka, as a checkpoint would be.
+        The modification times of the copies are new. As in a real job, the checkpoints are
+        therefore not older than the records in Kafka.
         """
         for source, target in scene.copies.items():
             if "://" not in target:
@@ -80,7 +81,7 @@ class Stage:
                 shutil.copytree(ROOT / source, copy, copy_function=shutil.copyfile)
 
     def run(self, block: Block) -> list[str]:
-        """Run a ``console``, ``python`` or ``pycon`` block; its lines as they should be."""
+        """Run a ``console``, ``python``, or ``pycon`` block, and return its expected lines."""
         with self._here():
             match block.language:
                 case "console":
@@ -93,7 +94,7 @@ class Stage:
         raise ValueError(f"{block}: {block.language!r} is not run")
 
     def _said(self, lines: list[str], block: Block) -> Iterator[str]:
-        """One statement of a Python session with its prompts, and what it prints."""
+        """Yield the lines of one statement in a Python session, and then its actual output."""
         yield from lines
         with contextlib.redirect_stdout(io.StringIO()) as output:
             self._execute("\n".join(line[4:] for line in lines) + "\n", block, "single")
@@ -156,7 +157,7 @@ class Stage:
 
 
 def _statements(block: Block) -> Iterator[list[str]]:
-    """The statements of a Python session, each with its prompts."""
+    """Yield the lines of each statement in a Python session, with the prompts."""
     statement: list[str] = []
     for line in block.lines:
         if line.startswith(">>> ") and statement:
@@ -169,10 +170,10 @@ def _statements(block: Block) -> Iterator[list[str]]:
 
 
 def agree(page: Sequence[str], actual: Sequence[str], numbers_vary: bool = False) -> bool:
-    """Return whether a page's lines are the actual ones.
+    """Return whether a page's lines match the actual lines.
 
-    ``…`` alone on a line stands for any lines. With ``numbers_vary``, any number stands for any
-    other, and for the spaces before it.
+    A line ``…`` in the page matches any number of lines. With ``numbers_vary``, numbers match if
+    they differ in their values or in the number of spaces before them.
     """
     if numbers_vary:
         page, actual = ([re.sub(r" *\d+", " 0", line) for line in text] for text in (page, actual))

@@ -1,7 +1,8 @@
-"""The blocks of README.md and docs/ that no test runs, each by its page and first line, and why.
+"""List the blocks of documentation pages that no test runs, with the reason for each block.
 
-Console and Python blocks are always run. The flags of every `migrate` command are checked in these
-as well (test_pages.py).
+A block is identified by its page and its first line. Console and Python blocks are always run, so
+they are not listed. In the listed blocks, only the options of `migrate` commands are checked
+(test_pages.py).
 """
 
 from __future__ import annotations

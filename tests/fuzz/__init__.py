@@ -1,9 +1,10 @@
 """Coverage-guided fuzzing of every parser of the decoder: ``python -m tests.fuzz`` (``make fuzz``).
 
-targets   what is fuzzed: one entry per parser, and how its input is cut out of the fuzzed bytes
-keyed     what of it is keyed state, and its seeds
-corpus    the seeds: every payload inside the golden checkpoints, and their hash
-child     one target under atheris, in a process of its own
-runner    runs targets, reads libFuzzer's log, tells it as a table
-crashes/  inputs that once raised anything but DecodeError; replayed by every test run
+targets   the fuzzed parsers, and the layout of each parser's input
+keyed     the fuzzed parsers of keyed state, and their seeds
+corpus    the seeds (every payload inside the golden checkpoints), and their hash
+encoded   seeds in formats that are rare or missing in the golden checkpoints
+child     runs one target under atheris, in a separate process
+runner    runs targets, parses libFuzzer's log, and formats the results as a table
+crashes/  inputs that once raised an exception other than DecodeError; every test run replays them
 """

@@ -33,7 +33,7 @@ def main() -> int:
     print(head, flush=True)
     results = []
     for target in chosen:
-        # Rounded up: together they are never fewer than asked for.
+        # Round up, so that the total is never lower than the requested number.
         runs = -(-asked.runs * target.share // shares)
         result = run(target, corpus[target.name], runs, asked.seed)
         results.append(result)

@@ -1,7 +1,7 @@
-"""The seeds: every payload that lies inside the golden checkpoints, in the form its target takes,
-and what ``encoded`` adds to them.
+"""Collect the seeds: every payload inside the golden checkpoints, and the seeds from ``encoded``.
 
-``python -m tests.fuzz.corpus`` prints how many there are of each, and their hash.
+Each payload is converted to the input layout of its target. ``python -m tests.fuzz.corpus`` prints
+the number of seeds for each target, and the hash of all seeds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GOLDEN = Path(__file__).parents[1] / "golden"
 _COORDINATOR_HEADER = struct.Struct(">iii")
 _ELEMENT_HEADER = struct.Struct(">ii")
 
-# Which target reads the elements of a list state.
+# The target that reads the elements of a list state, by the state's name.
 _STATES = {
     SOURCE_READER_STATE: "reader-element",
     LEGACY_CONSUMER_STATE: "legacy-element",
@@ -41,7 +41,7 @@ _STATES = {
     COMMITTER_STATE: "committer-state",
 }
 
-# What a u16 offset and a u8 length of a target's input can tell.
+# The limits of a u16 offset and of a u8 length in a target's input.
 _LONGEST_STREAM = 0xFFFF
 _LONGEST_CHUNK = 0xFF - 4
 
@@ -50,7 +50,7 @@ _Seeds = dict[str, set[bytes]]
 
 @cache
 def seeds() -> dict[str, list[bytes]]:
-    """By target, its seeds, sorted; none longer than what the target tries."""
+    """Return the sorted seeds of each target, without those that exceed its ``max_bytes``."""
     found: _Seeds = {name: set() for name in TARGETS}
     for path in sorted(_GOLDEN.rglob("_metadata")):
         _take_checkpoint(found, path)
@@ -65,7 +65,7 @@ def seeds() -> dict[str, list[bytes]]:
 
 
 def corpus_hash(corpus: dict[str, list[bytes]]) -> str:
-    """sha256 over each target's name and the sha256 of each of its seeds, all sorted."""
+    """Return the SHA-256 hash of all target names and of the hashes of their seeds, sorted."""
     digest = sha256()
     for name in sorted(corpus):
         for seed in sorted(corpus[name]):
@@ -81,7 +81,7 @@ def _take_checkpoint(found: _Seeds, path: Path) -> None:
         metadata = parse_metadata(data, str(path))
     except DecodeError as error:
         if error.kind is ErrorKind.UNSUPPORTED:
-            return  # of a version that is not read
+            return  # this metadata version is not supported
         raise
     for operator in metadata.operators:
         found["utf"].update((text or "").encode() for text in (operator.name, operator.uid))
@@ -120,7 +120,7 @@ def _take_operator(found: _Seeds, operator: Operator, files: StateFiles) -> None
 
 
 def _take_state(found: _Seeds, held: SubtaskState, files: StateFiles) -> list[bytes]:
-    """The elements of a list state; its stream is a seed too."""
+    """Return the elements of a list state; also add seeds made from its stream and elements."""
     place = f"{files.directory} {held.state.name}"
     stream = files.read(held.handle.stream, place)
     offsets = held.state.byte_offsets

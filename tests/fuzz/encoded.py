@@ -1,5 +1,8 @@
-"""Seeds of formats that few golden checkpoints hold, or none: written by the tests' own encoder,
-whose bytes Flink's and the connector's classes read back (tests/integration/test_encoder.py)."""
+"""Create seeds in formats that are rare or missing in the golden checkpoints.
+
+The tests' own encoder writes them. The classes of Flink and the connector can read the encoder's
+bytes (tests/integration/test_encoder.py).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _UNTIL = 1_800_000_000_000
 
 
 def encoded_seeds() -> dict[str, list[bytes]]:
-    """By target, its seeds."""
+    """Return the seeds of each target, by the target's name."""
     inner = encode_enumerator(3, _KNOWN)
     split = encode_split("orders", 3, 42)
     hybrid = encode_hybrid_enumerator(1, 3, inner)

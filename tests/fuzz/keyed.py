@@ -1,5 +1,9 @@
-"""What is fuzzed of keyed state: heads, streams, and the values whose bytes say most about
-themselves; and its seeds."""
+"""Fuzz the parsers of keyed state, and create their seeds.
+
+The parsers read handles, heads of streams, streams, and values. The fuzzed values are binary rows,
+Avro values, and Kryo objects, because their bytes determine most of the control flow. The docstring
+of each function describes the layout of its input.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +69,7 @@ _KRYO = {
 
 
 def fuzz_head(data: bytes) -> object:
-    """``u8`` Kryo's version, odd: 2.24; the head."""
+    """Read ``u8 version`` (odd for Kryo 2.24, even for 5.6), and then the head."""
     return read_head(Cursor(data, "head", min(1, len(data))), _kryo(data))
 
 
@@ -74,8 +78,15 @@ def fuzz_handle(data: bytes) -> object:
 
 
 def _source(data: bytes) -> KeyGroupsSource | None:
-    """``u8``, odd: a savepoint, its other bits the max parallelism; ``u8`` Kryo's version as above
-    and, in its other bits, the key group; ``u16`` where that begins; the stream."""
+    """Return the source of a stream, or None if the input is too short.
+
+    The input consists of:
+
+    - ``u8``: the lowest bit is 1 for a savepoint. The other bits select the maximum parallelism.
+    - ``u8``: the lowest bit is 1 for Kryo 2.24, and 0 for 5.6. The other bits are the key group.
+    - ``u16``: the offset at which the key group starts.
+    - the stream
+    """
     if len(data) < 4:
         return None
     (start,) = struct.unpack_from(">H", data, 2)
@@ -95,7 +106,7 @@ def _entries(source: KeyGroupsSource) -> list[list[Entry]]:
 
 
 def fuzz_stream(data: bytes) -> object:
-    """The form of ``_source``."""
+    """Read all entries of the stream; ``_source`` describes the input."""
     source = _source(data)
     if source is None:
         return None
@@ -104,7 +115,7 @@ def fuzz_stream(data: bytes) -> object:
 
 
 def fuzz_parts(data: bytes) -> object:
-    """As ``fuzz_stream``: what is read of a key group in parts is what is read of it at once."""
+    """Check that a key group has the same entries if it is read in parts; input: ``_source``."""
     source = _source(data)
     if source is None or source.head.compressed:
         return None
@@ -119,7 +130,7 @@ def fuzz_parts(data: bytes) -> object:
 
 
 def fuzz_kernel(data: bytes) -> object:
-    """As ``fuzz_stream``: what the kernel and the plain reader make of it is the same."""
+    """Check that the kernel and the plain reader read the same entries; input: ``_source``."""
     source = _source(data)
     if source is None:
         return None
@@ -138,7 +149,7 @@ def fuzz_kernel(data: bytes) -> object:
 
 
 def fuzz_row(data: bytes) -> object:
-    """A binary row of every type of SQL's."""
+    """Read a binary row with a field for every SQL type."""
     return _value(reader(Sql(_ROW)), struct.pack(">i", len(data)) + data)
 
 
@@ -147,13 +158,13 @@ def fuzz_avro(data: bytes) -> object:
 
 
 def fuzz_avro_schema(data: bytes) -> object:
-    """A schema, and no value of it."""
+    """Parse an Avro schema, but no value."""
     schema = avro_schema(data.decode("utf-8", "replace"), Cursor(b"", ""))
     return reader(Avro("", schema))
 
 
 def fuzz_kryo(data: bytes) -> object:
-    """``u8`` Kryo's version, odd: 2.24; an object."""
+    """Read ``u8 version`` (odd for Kryo 2.24, even for 5.6), and then an object."""
     return _value(reader(_KRYO[_kryo(data)]), data[1:])
 
 
@@ -165,13 +176,16 @@ def _value(read: object, data: bytes) -> object:
     assert callable(read)
     try:
         return read(data, 0)
-    except _TORN as error:  # what frames a value tells it so
+    except _TORN as error:  # as the reader of the enclosing frame does
         raise DecodeError(ErrorKind.TRUNCATED, "torn") from error
 
 
 def keyed_seeds(golden: Path) -> dict[str, list[bytes]]:
-    """By target, its seeds: heads and key groups of the golden snapshots, a row of nulls, a tree of
-    Avro's, objects of Kryo's."""
+    """Return the seeds of each target, by the target's name.
+
+    The seeds are handles, heads, and key groups from the golden snapshots, a binary row of nulls,
+    an Avro tree and its schema, and Kryo objects.
+    """
     handles: list[bytes] = []
     heads: list[bytes] = []
     streams: list[bytes] = []
@@ -205,16 +219,16 @@ def keyed_seeds(golden: Path) -> dict[str, list[bytes]]:
         "avro": [tree],
         "avro-schema": [_AVRO_SCHEMA.encode(), b'{"type": "map", "values": ["int", "bytes"]}'],
         "kryo": [
-            b"\1\2\x54",  # 2.24: an Integer
-            b"\1\1\0java.util.ArrayLis\xf4\1\2\2\2\3\1\x82a",  # a list of 1 and "a"
-            b"\0\1\0java.util.ArrayLis\xf4\1\x82\2\0\4",  # 5.6: of one Integer
+            b"\1\2\x54",  # Kryo 2.24: an Integer
+            b"\1\1\0java.util.ArrayLis\xf4\1\2\2\2\3\1\x82a",  # Kryo 2.24: a list of 1 and "a"
+            b"\0\1\0java.util.ArrayLis\xf4\1\x82\2\0\4",  # Kryo 5.6: a list of one Integer
             b"\0\1\0java.util.HashMa\xf0\1\2\3\1\x82a\2\4",
         ],
     }
 
 
 def _parts(handle: KeyGroupsState, data: bytes) -> tuple[bytes, bytes]:
-    """The head; and the form of ``_source``, of the longest key group."""
+    """Return the head, and the input for ``_source`` with the longest key group."""
     offsets = [offset for offset in handle.byte_offsets if offset]
     if not offsets:
         return data, b"\1\0\0\0" + data

@@ -1,7 +1,8 @@
-"""Runs targets one after the other, each in a process of its own, and tells libFuzzer's log.
+"""Run targets one after the other, each in a separate process, and parse libFuzzer's log.
 
-A finding (an exception that is not DecodeError, an input that takes too long or too much memory)
-is left in ``crashes/`` under its target's name, where the tests replay it from then on.
+A finding is an input that raises an exception other than DecodeError, or that takes too much time
+or memory. libFuzzer saves findings in ``crashes/``, in files whose names start with the name of the
+target. The tests then replay these files.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from tests.fuzz.targets import Target
 
 CRASHES = Path(__file__).parent / "crashes"
 
-# The longest any one input may take, by the clock: a healthy one of this size takes milliseconds,
-# but the machine may have others to serve.
+# The maximum wall-clock time for one input. Normally, an input of this size takes milliseconds, but
+# the machine may be busy.
 INPUT_SECONDS = 5
-# The most memory the process may hold, interpreter, libraries and corpus included.
+# The maximum memory of the process, including the interpreter, the libraries, and the corpus.
 MEMORY_MB = 512
 
 _ROOT = Path(__file__).parents[2]
@@ -34,7 +35,7 @@ _STATISTIC = re.compile(r"stat::(\w+): +(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run had come: edges of the bytecode seen, features, inputs worth keeping."""
+    """The progress of a run: covered bytecode edges, features, and inputs in the corpus."""
 
     edges: int
     features: int
@@ -43,10 +44,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One target's run. ``seconds`` and ``cpu_seconds`` count its process from start to end.
+    """The result of one target's run.
 
-    ``seeded`` is where its seeds alone had brought it. Both are None where it stopped before.
-    ``findings`` names the files of ``crashes/`` that it left; ``log`` is all that libFuzzer said.
+    Attributes:
+        seconds, cpu_seconds: the wall-clock time and the CPU time of the whole process.
+        seeded: the progress after the seeds; None if the run stopped earlier.
+        end: the progress at the end; None if the run did not finish.
+        findings: the names of the files that the run added to ``crashes/``.
+        log: libFuzzer's complete output.
     """
 
     target: str
@@ -64,7 +69,7 @@ class Result:
 def run(
     target: Target, seeds: Sequence[bytes], runs: int, seed: int, crashes: Path = CRASHES
 ) -> Result:
-    """Fuzz one target; ``runs`` counts the seeds, which are tried first."""
+    """Fuzz one target; the number of ``runs`` includes the seeds, which are tried first."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
         given, grown = Path(place, "seeds"), Path(place, "corpus")
         given.mkdir()
@@ -106,7 +111,7 @@ def run(
 
 
 def _options(target: Target, runs: int, seed: int, crashes: Path) -> list[str]:
-    """What libFuzzer is told."""
+    """Return the options for libFuzzer."""
     return [
         f"-runs={runs}",
         f"-seed={seed}",
@@ -119,7 +124,7 @@ def _options(target: Target, runs: int, seed: int, crashes: Path) -> list[str]:
 
 
 def _cpu_seconds() -> float:
-    """What the processes that have ended took of the processor."""
+    """Return the CPU time of the child processes that have ended, in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -131,7 +136,7 @@ def _progress(log: str, stage: str) -> Progress | None:
 
 
 def as_markdown(results: Sequence[Result]) -> str:
-    """The results as a table, with a line for all of them together."""
+    """Return the results as a Markdown table, with a row for the totals."""
     executions = sum(result.executions for result in results)
     cpu_seconds = sum(result.cpu_seconds for result in results)
     together = (

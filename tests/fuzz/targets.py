@@ -1,9 +1,10 @@
-"""What is fuzzed: one entry per parser of the decoder.
+"""List the fuzz targets, one for each parser of the decoder.
 
-A target takes any bytes and returns, or raises DecodeError; whatever else leaves it is a finding.
-Where a parser takes more than one value (a version beside the bytes, the offsets of elements), the
-first fuzzed bytes stand for it: the comments say how. Lengths that only wrap a payload are written
-here, not fuzzed, as a mutation that changes a payload's length would never get past them.
+A target takes any bytes, and either returns or raises DecodeError. Any other exception is a
+finding. If a parser needs more than the payload, such as a version or the offsets of elements, the
+first fuzzed bytes contain these values, and the docstring of the target's function describes their
+layout. The length of a whole payload is not fuzzed, because it would no longer match after a
+mutation that changes the size. The functions here write this length instead.
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ class Target:
     """One parser.
 
     Attributes:
-        name: as ``--target`` has it, and the first part of a kept crash's file name.
-        parse: decodes the bytes; raises DecodeError and nothing else.
-        share: its part of the executions of a run over all targets.
-        max_bytes: the longest input that is tried.
-        whole: a valid input ends where its bytes end: one byte more or less is refused.
+        name: the name for ``--target``, with which the file names of saved crashes also start.
+        parse: the function that decodes the bytes; it must raise no error except DecodeError.
+        share: the target's share of the executions, relative to the other targets' shares.
+        max_bytes: the maximum size of an input.
+        whole: True if a valid input with one byte more or less is refused.
     """
 
     name: str
@@ -78,7 +79,7 @@ def _metadata(data: bytes) -> object:
 
 
 def _checkpoint(data: bytes) -> object:
-    """The way of every command: facade, recognition of sources, extraction of positions."""
+    """Decode a checkpoint and extract its positions, as every command does."""
     pointer = "/job/chk-1/_metadata"
     return extract(read_checkpoint(pointer, MemoryFiles({pointer: data})))
 
@@ -95,19 +96,19 @@ def _utf(data: bytes) -> object:
 
 
 def _operator_state(data: bytes) -> object:
-    """``u8 n``, n x ``u16`` byte offset of an element, the stream."""
+    """Read ``u8 n``, ``n`` offsets of elements (``u16``), and the stream."""
     offsets, stream = _offsets_and_stream(data)
     return _elements(offsets, InlineState("state", stream))
 
 
 def _unsized_state(data: bytes) -> object:
-    """As operator-state, of elements whose length is not written."""
+    """Read the same input as ``_operator_state``, with elements that are stored without lengths."""
     offsets, stream = _offsets_and_stream(data)
     return _elements(offsets, InlineState("state", stream), sized=False)
 
 
 def _state_file(data: bytes) -> object:
-    """As operator-state, the stream in a file of which only a part is read."""
+    """Read the same input as ``_operator_state``, with a stream in a file that is read in part."""
     offsets, stream = _offsets_and_stream(data)
     return _elements(offsets, RelativeFileState("state", len(stream)), stream)
 
@@ -123,7 +124,7 @@ def _elements(
     file: bytes = b"",
     sized: bool = True,
 ) -> object:
-    # Another state's elements may follow: it ends where they begin.
+    # The second half of the offsets belongs to another state, so this state ends where they start.
     own, other = offsets[: len(offsets) // 2 + 1], offsets[len(offsets) // 2 + 1 :]
     state = NamedState("state", DistributionMode.SPLIT_DISTRIBUTE, own)
     beside = NamedState("other", DistributionMode.SPLIT_DISTRIBUTE, other)
@@ -133,8 +134,12 @@ def _elements(
 
 
 def _compressed_state(data: bytes) -> object:
-    """Chunks with right checksums, which mutation alone would not hit: ``u8 kind`` (0 compressed, 1
-    padding, otherwise the start of an element as well), ``u8 length`` and the chunk's data."""
+    """Read chunks of ``u8 kind``, ``u8 length``, and data.
+
+    The kind is 1 for padding, and any other value for compressed data. If the kind is neither 0 nor
+    1, an element starts with the chunk. This function adds correct checksums, because mutations
+    would almost never produce them. If the size of the input is even, the elements have lengths.
+    """
     stream = bytearray(b"\0\0\0\6\1")
     offsets = []
     position = 0
@@ -164,29 +169,29 @@ def _split(data: bytes) -> object:
 
 
 def _reader_element(data: bytes) -> object:
-    """``u8`` version of the split's serializer, the split."""
+    """Read the version of the split's serializer (``u8``), and the split."""
     split = data[1:]
     return read_reader_element(struct.pack(">ii", _version(data), len(split)) + split, "element")
 
 
 def _enumerator(data: bytes) -> object:
-    """``u8`` version of the enumerator's serializer, the enumerator."""
+    """Read the version of the enumerator's serializer (``u8``), and the enumerator."""
     return read_enumerator(Cursor(data, "enumerator", min(1, len(data))), _version(data))
 
 
 def _dynamic_enumerator(data: bytes) -> object:
-    """As enumerator."""
+    """Read the same layout as ``_enumerator``, for a DynamicKafkaSource."""
     cursor = Cursor(data, "enumerator", min(1, len(data)))
     return read_dynamic_enumerator(cursor, _version(data))
 
 
 def _hybrid_enumerator(data: bytes) -> object:
-    """As enumerator."""
+    """Read the same layout as ``_enumerator``, for a HybridSource."""
     return read_hybrid_enumerator(Cursor(data, "enumerator", min(1, len(data))), _version(data))
 
 
 def _legacy_element(data: bytes) -> object:
-    """Kryo's bytes of a FlinkKafkaConsumer's partition, and its offset."""
+    """Read a partition of a FlinkKafkaConsumer in Kryo's format, and its offset."""
     return read_legacy_element(Cursor(data, "element"), 0)
 
 
@@ -207,7 +212,10 @@ def _committer_state(data: bytes) -> object:
 
 
 def _recognise(data: bytes) -> object:
-    """``u8 n``, n x {``u16 length``, element of reader state}, the coordinator's state if any."""
+    """Read ``u8 n``, ``n`` elements of reader state (each after its ``u16`` length), and the rest.
+
+    The rest of the input, if any, is the coordinator's state.
+    """
     states = []
     position = 1
     for subtask in range(data[0] if data else 0):

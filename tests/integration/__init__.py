@@ -1,1 +1,1 @@
-"""Tests that need the real systems: Kafka, Flink and Spark, started by `tests.support`."""
+"""Tests that need the real Kafka, Flink, and Spark, which `tests.support` starts."""

@@ -1,4 +1,4 @@
-"""What the tests of the commands begin with."""
+"""Fixtures for the tests of the commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.stores import S3
 
 @pytest.fixture
 def topic(broker: Broker) -> str:
-    """A topic of three partitions with ten records each."""
+    """Create a topic with three partitions of ten records each, and return its name."""
     name = f"topic-{uuid.uuid4().hex[:8]}"
     broker.create_topic(name, 3)
     for partition in range(3):
@@ -26,20 +26,20 @@ def topic(broker: Broker) -> str:
 
 @pytest.fixture
 def group() -> str:
-    """The name of a consumer group that is not there."""
+    """Return the name of a consumer group that does not exist."""
     return f"group-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture(scope="module")
 def java(broker: Broker) -> Iterator[JavaGroups]:
-    """Kafka's Java client, the judge of what groups hold."""
+    """Run Kafka's Java client, which reads a group's offsets independently of ``migrate``."""
     with JavaGroups(broker.bootstrap_servers) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[S3]:
-    """A module's own: as long as it runs, it is what the environment names."""
+    """Run an S3 server for a module; until it stops, the environment contains its address."""
     if find_spec("s3fs") is None or find_spec("moto") is None:
         pytest.skip("needs the extra s3, and moto[s3] with flask")
     with stores.s3() as running:

@@ -1,1 +1,1 @@
-"""What is handed out: the distributions, the image, the stack, the Kubernetes jobs."""
+"""Tests of the deliverables: the distributions, the image, the stack, and the Kubernetes jobs."""
