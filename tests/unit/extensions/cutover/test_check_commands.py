@@ -54,7 +54,7 @@ _NO_SCRIPT = ("script-missing", {"script": "missing.sh", "program": "sh"})
             "no-such-program-here missing.sh",
             [("program-missing", {"program": "no-such-program-here"})],
         ),
-        # A later command may need what the first one makes.
+        # A later command may need a file that the first command creates.
         ("cp there.sh made.sh && sh made.sh", []),
         ("true && no-such-program-here", []),
         ("true && \\\n true", []),
@@ -62,14 +62,14 @@ _NO_SCRIPT = ("script-missing", {"script": "missing.sh", "program": "sh"})
         ("run() { true; }; run", []),
         ("(sh missing.sh)", []),
         ("`echo true`", []),
-        # What is no script of the program's.
+        # The missing file is not a script of the program.
         ("sh there.sh --out missing.sh", []),
         ("sh there.sh > missing.sh", []),
         ("sh -c 'missing.sh'", []),
         ("sh -c 'true; sh there.sh'", []),
         ("python3 -m missing.py", []),
         ("sh [abc].sh", []),
-        # Elsewhere, or not to be followed by reading the line.
+        # The script is elsewhere, or the line does not show its path.
         ("true missing.sh", []),
         ("sh s3://bucket/missing.sh", []),
         ("sh $HERE/missing.sh", []),
@@ -82,7 +82,7 @@ _NO_SCRIPT = ("script-missing", {"script": "missing.sh", "program": "sh"})
         ("if true; then sh missing.sh; fi", []),
         ("sh 'missing.sh", [_UNPARSABLE]),
         ("if true; then sh missing.sh", [_UNPARSABLE]),
-        # The first word with a script's suffix is the script of spark-submit, but not of others.
+        # Only spark-submit runs the first argument that has the suffix of a script.
         ("python3 there --out missing.sh", []),
         ("spark-submit --name orders --deploy-mode=cluster missing.py", []),
         ("spark-submit s3://bucket/there.py missing.py", []),
@@ -129,9 +129,10 @@ def test_missing_programs_and_scripts_are_refused(
         ("sh there.sh", None),
     ],
 )
-def test_log_lists_first_command_if_later_commands_are_unchecked(
+def test_log_reports_that_only_first_command_of_line_was_checked(
     line: str, first: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """If a shell line has several commands, only the first is checked. The log says which one."""
     (tmp_path / "there.sh").touch()
     with caplog.at_level("INFO", "migrate"):
         check_programs(_spec(line), tmp_path)

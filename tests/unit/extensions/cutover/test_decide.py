@@ -1,4 +1,4 @@
-"""The decision table of a cut-over, with every state of the environment written down."""
+"""Decisions of the steps of a cut-over for each state of the job, the target, and the record."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _record(**fields: Any) -> CutOverRecord:
 
 
 def _spec(*, start: bool, states: bool, others: bool, group: bool) -> Spec:
-    """Return a spec that names a command, keyed states, a savepoint of others, or a group."""
+    """Return a spec with a start command, keyed states, a given savepoint, or a target group."""
     ours = {"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "/s"}
     primes = {"states": ["counts/n"], "prime": "p"} if states else {}
     fields = {
@@ -149,7 +149,7 @@ def _decide(step: str, facts: Facts) -> Decision | Exception:
 
 
 def _shown(decision: Decision | Exception) -> Any:
-    """What is decided, in short: an action, "done", or how it stops."""
+    """Return a short form of a decision: an action, "done", or how the step stops."""
     match decision:
         case Action():
             return decision
@@ -172,7 +172,7 @@ def _reason(decision: object) -> Message:
 
 
 def _no_way_back(facts: Facts) -> Exception | None:
-    """Return why there is no way back, or None."""
+    """Return the error that prevents a rollback, or None."""
     try:
         check_roll_back(facts)
     except (Refused, OSError) as error:
@@ -224,10 +224,10 @@ def test_check_and_stop_decisions_follow_job_state(
     [
         (None, {"plan": None}, Action.CHECK),
         ("/s/savepoint-1", {}, "done"),
-        ("/s/savepoint-0", {}, Action.CHECK),  # the plan is of the savepoint before
+        ("/s/savepoint-0", {}, Action.CHECK),  # the plan used the previous savepoint
     ],
 )
-def test_change_of_savepoint_repeats_check(
+def test_check_step_is_repeated_if_savepoint_in_spec_changes(
     recorded: str | None, fields: dict[str, Any], decision: Any
 ) -> None:
     facts = _facts(_record(flink={"savepoint": recorded}), others=True, **fields)
@@ -255,7 +255,7 @@ def test_job_forgotten_by_flink_and_failed_job_get_different_remedies() -> None:
         (True, {}, Unavailable(OSError("gone")), None, "no answer"),
         (False, {"finished": True}, _SAVED, _stopped_job("FINISHED"), Action.RECORD_CLEAN_STOP),
         (False, {"finished": True}, _SAVED, _stopped_job("not listed"), Action.RECORD_CLEAN_STOP),
-        # A fixed id: the job was started again, and stopped with another savepoint.
+        # A job with a fixed ID was restarted, and then stopped with a different savepoint.
         (
             False,
             {"finished": True},
@@ -264,7 +264,7 @@ def test_job_forgotten_by_flink_and_failed_job_get_different_remedies() -> None:
             "stopped",
         ),
         (False, {"finished": True}, _SAVED, _stopped_job("FAILED"), "stopped"),
-        # Once the target is written, the savepoint may be deleted.
+        # After the target is written, the savepoint may be deleted.
         (True, {"savepoint_sha256": "1" * 64, "written": "now"}, _AWAY, None, "done"),
         (False, {"finished": True}, _SAVED, _stopped_job(), "stopped"),
         (False, {}, _SAVED, _stopped_job("FINISHED"), "stopped"),
@@ -283,7 +283,7 @@ def test_clean_step_decision_follows_savepoint_and_job_state(
     assert _shown(_decide("clean", facts)) == decision
 
 
-# -- a group ---------------------------------------------------------------------------------------
+# -- a target group --------------------------------------------------------------------------------
 
 _HELD = {"held": 80}
 
@@ -325,25 +325,25 @@ _RAN = {"start": StartReport(at="now", returned=None)}
     ("record", "target", "apply", "begun"),
     [
         ({}, _group(), Action.WRITE, Started.NO),
-        ({}, _group(80, 81), "refused", Started.NO),  # by the job, or by a move elsewhere
+        ({}, _group(80, 81), "refused", Started.NO),  # by the job, or on a different machine
         ({}, _group(80, 81, by=""), "refused", Started.MAYBE),  # by commit-group
         ({}, _group(70, by=""), Action.WRITE, Started.NO),
         ({}, _group(80, 81, by=_OTHER), "refused", Started.MAYBE),
         ({}, _group(70, by=_OTHER), "refused", Started.MAYBE),
         (_BEGUN, _group(), Action.WRITE, Started.NO),  # killed before the commit
-        (_BEGUN, _group(80, by=_ID), Action.WRITE, Started.MAYBE),  # or in the middle of it
-        (_BEGUN, _group(*_BOTH, by=_ID), Action.RECORD_WRITTEN, Started.MAYBE),  # or after it
+        (_BEGUN, _group(80, by=_ID), Action.WRITE, Started.MAYBE),  # killed during it
+        (_BEGUN, _group(*_BOTH, by=_ID), Action.RECORD_WRITTEN, Started.MAYBE),  # killed after it
         (_WRITTEN, _group(*_BOTH, by=_ID), "done", Started.MAYBE),
         (_WRITTEN, _group(*_BOTH, members=1, by=_ID), "done", Started.YES),
         (_WRITTEN, _group(80, 90, by=_ID), "refused", Started.YES),
         (_WRITTEN | _VERIFIED, _group(80, 90, by=_ID), "done", Started.YES),
         (_WRITTEN | _VERIFIED, _group(90, 91, by=_ID), "done", Started.YES),
-        # The group held 80 before the write: that offset does not show that a run has committed.
+        # The group contained 80 before the write, so 80 does not show that a run has committed.
         (_BEGUN | _HELD, _group(80, by=_ID), Action.WRITE, Started.NO),
         # One of the two offsets was removed.
         (_WRITTEN | _VERIFIED | _HELD, _group(80, by=_ID), "refused", Started.MAYBE),
         (_WRITTEN | _VERIFIED | _HELD, _group(90, 81, by=_ID), "done", Started.YES),
-        # The group was deleted: whoever read from it before does not show.
+        # The group was deleted, so its earlier consumers are unknown.
         (_WRITTEN, _group(), "refused", Started.MAYBE),
         (_WRITTEN, _group(80, 81, by=_OTHER), "refused", Started.MAYBE),
         (_WRITTEN, Unavailable(OSError("away")), "no answer", Started.MAYBE),
@@ -358,7 +358,8 @@ def test_apply_step_decision_follows_group_offsets(
     assert started_work(facts)[0] is begun
 
 
-def test_apply_step_writes_source_group_with_offsets_of_plan() -> None:
+def test_apply_step_writes_to_source_group_that_already_has_planned_offsets() -> None:
+    """The job itself committed these offsets, so they do not belong to a different move."""
     facts = _facts(_record(), target=_group(80, 81))
     move = facts.spec.move.model_copy(update={"source_group": facts.spec.target.group})
     facts = replace(facts, spec=facts.spec.model_copy(update={"move": move}))
@@ -379,6 +380,7 @@ def test_later_commit_for_other_topic_does_not_block_start(by: str | None) -> No
 
 
 def test_apply_step_is_done_after_second_cut_over_has_been_rolled_back() -> None:
+    """The rollback restored the offsets that the first cut-over had committed."""
     ours = {("orders", 0): Committed(80), ("orders", 1): Committed(81)}
     theirs = {("orders", 0): Committed(70), ("orders", 1): Committed(71)}
     view = GroupView("g", True, "Empty", "classic", (), ours)
@@ -392,7 +394,7 @@ def test_apply_step_is_done_after_second_cut_over_has_been_rolled_back() -> None
     assert started_work(facts)[0] is Started.MAYBE
 
 
-def test_member_assigned_to_other_topic_does_not_count_as_started() -> None:
+def test_group_member_on_other_topic_does_not_count_as_start() -> None:
     """Regression: A member on a different topic counted as a start, so no start command ran."""
     member = Member("c", "h", frozenset({("payments", 0)}))
     view = replace(_group(*_BOTH, by=_ID).view, members=(member,))
@@ -407,8 +409,8 @@ def test_member_assigned_to_other_topic_does_not_count_as_started() -> None:
 
 
 @pytest.mark.parametrize("adopt", [False, True])
-def test_second_cut_over_takes_group_over_only_with_adopt(adopt: bool) -> None:
-    """Regression: The second --adopt did nothing and reported success."""
+def test_cut_over_takes_group_back_from_different_cut_over_only_with_adopt(adopt: bool) -> None:
+    """Regression: A second ``--adopt`` for the same group did nothing and reported success."""
     others = _group(80, 81, by=_OTHER)
     record = _record(**_WRITTEN, **_VERIFIED, **_RAN)
     facts = _facts(record, target=others, adopt=adopt)
@@ -416,7 +418,8 @@ def test_second_cut_over_takes_group_over_only_with_adopt(adopt: bool) -> None:
     assert _shown(_decide("apply", facts)) == (Action.ADOPT if adopt else "refused")
 
 
-def test_running_start_command_counts_as_possible_start_for_any_target() -> None:
+def test_running_start_command_counts_as_possible_start() -> None:
+    """The target can be an empty group, a written group, or a checkpoint location."""
     for target in (_group(), _group(*_BOTH, by=_ID), LocationFacts("/q")):
         facts = _facts(_record(**_BEGUN), target=target, start_status="running")
         assert started_work(facts) == (
@@ -441,8 +444,10 @@ _AFTER = VerificationReport(
 @pytest.mark.parametrize(
     "target", [LocationFacts("/q"), _group(), _group(80), Unavailable(OSError("away"))]
 )
-def test_recorded_start_evidence_outweighs_empty_target(seen: dict[str, Any], target: Any) -> None:
-    """Regression: After a query was renamed, its location was seeded a second time."""
+def test_empty_target_counts_as_started_if_record_shows_start(
+    seen: dict[str, Any], target: Any
+) -> None:
+    """Regression: After the location of a started query was renamed, a new location was seeded."""
     facts = _facts(_record(**_WRITTEN, **seen), target=target)
     assert started_work(facts)[0] is not Started.NO
     for step in ("plan", "apply"):
@@ -489,7 +494,7 @@ _MOVED: dict[str, Any] = {"moved_with": {"target.checkpoint-dir": "/q"}}
 _SEEDED: dict[str, Any] = {**_MOVED, "query_id": "q1", "written": "now"}
 _PRIMED: dict[str, Any] = {**_SEEDED, "primed": 0}
 _STATES = {"states": True, "start": True}
-_LEFT = {"last_committed_batch": 0, "last_planned_batch": 0, "has_logs": True}  # by a priming
+_LEFT = {"last_committed_batch": 0, "last_planned_batch": 0, "has_logs": True}  # after priming
 _BY_ANOTHER = {
     "query_id": "q2",
     "last_committed_batch": 57,
@@ -502,7 +507,8 @@ _BY_ANOTHER = {
     ("record", "target", "more", "apply", "begun"),
     [
         ({}, LocationFacts("/q"), {}, Action.WRITE, Started.NO),
-        # Started by hand, perhaps: seen, the records of a query that was moved away were repeated.
+        # The query may have been started manually and renamed. Regression: A second query
+        # duplicated the records of the renamed query.
         (_SEEDED, LocationFacts("/q"), {"start": True}, "refused", Started.MAYBE),
         (_SEEDED, LocationFacts("/q"), {}, "refused", Started.MAYBE),
         (
@@ -514,17 +520,17 @@ _BY_ANOTHER = {
         ),
         (_SEEDED, _location(), {}, "done", Started.NO),
         (_MOVED, _location(unfinished=True), {}, Action.WRITE, Started.NO),
-        (_MOVED, _location(), {}, "refused", Started.NO),  # whose it is does not show
+        (_MOVED, _location(), {}, "refused", Started.NO),  # its writer is unknown
         (_MOVED, _location(query_id=None), {}, "refused", Started.NO),
         (_MOVED | {"query_id": "q1"}, _location(), {}, Action.RECORD_WRITTEN, Started.NO),
         ({}, _location(unfinished=True), {}, "refused", Started.MAYBE),
         ({}, _location(), {"plan": None}, "refused", Started.MAYBE),
-        ({}, _location(), {}, "refused", Started.MAYBE),  # by hand, or by another record
+        ({}, _location(), {}, "refused", Started.MAYBE),  # written manually, or by another cut-over
         ({}, _location(), {"adopt": True}, Action.ADOPT, Started.MAYBE),
         ({}, _location(last_planned_batch=0), {"adopt": True}, "refused", Started.YES),
         (_SEEDED, _location(query_id="q2"), {}, "refused", Started.NO),
         (_SEEDED, _location(query_id="q2"), {"adopt": True}, Action.ADOPT, Started.NO),
-        # Another record has started it by now.
+        # A different cut-over has started the query in the meantime.
         (
             _SEEDED,
             _location(query_id="q2", last_planned_batch=57),
@@ -546,7 +552,7 @@ _BY_ANOTHER = {
             "refused",
             Started.YES,
         ),
-        # It was primed by hand, after a command that failed.
+        # The location was primed manually after a failed command.
         (
             _MOVED,
             _location(**_LEFT),
@@ -562,7 +568,7 @@ _BY_ANOTHER = {
         (_SEEDED, _location(), {"start_status": 3}, "done", Started.MAYBE),
         (_SEEDED, _location(), {"start_status": "unknown"}, "done", Started.MAYBE),
         (_SEEDED, _location(last_planned_batch=0), {"start_status": 3}, "done", Started.YES),
-        # With states.
+        # The spec has keyed states.
         (_PRIMED, _location(**_LEFT), _STATES, "done", Started.NO),
         (_PRIMED, _location(**_LEFT), {"states": True}, "done", Started.MAYBE),
         (_PRIMED, _location(**{**_LEFT, "last_planned_batch": 1}), _STATES, "done", Started.YES),
@@ -609,7 +615,7 @@ def test_apply_step_decision_follows_location_content(
 @pytest.mark.parametrize(
     "again", [FlinkJob("b", "orders", "RUNNING", 9), FlinkJob("b", "orders", "CANCELED", 9, 10)]
 )
-def test_apply_step_refuses_savepoint_if_job_was_restarted_or_differs(
+def test_apply_step_refuses_savepoint_of_restarted_or_different_job(
     target: Any, again: FlinkJob
 ) -> None:
     """Regression: If the spec had a different job's savepoint, the message advised a rollback."""
@@ -625,7 +631,9 @@ def test_apply_step_refuses_savepoint_if_job_was_restarted_or_differs(
 @pytest.mark.parametrize(
     "again", [FlinkJob("b", "orders", "RUNNING", 9), FlinkJob("b", "orders", "CANCELED", 9, 10)]
 )
-def test_restarted_job_stops_every_write_and_start(target: Any, again: FlinkJob) -> None:
+def test_cut_over_stops_before_write_or_start_if_job_was_restarted(
+    target: Any, again: FlinkJob
+) -> None:
     facts = _facts(_record(**_SEEDED | {"written": None}), target=target, start=True)
     for step in ("apply", "verify", "start", "verify-again"):
         before = _decide(step, facts)
@@ -682,7 +690,7 @@ def test_writes_and_starts_need_evidence_that_job_was_not_restarted(target: Any,
 
 
 @pytest.mark.parametrize("target", [_location(), _group(*_BOTH, by=_ID)])
-def test_user_is_not_told_to_start_query_if_job_may_be_restarted(target: Any) -> None:
+def test_user_is_not_asked_to_start_query_if_job_may_have_been_restarted(target: Any) -> None:
     """Regression: Without a ``start`` command, the run waited for the user to start the query."""
     facts = _facts(_record(**_SEEDED), target=target)
     assert isinstance(_decide("start", facts), Done)
@@ -696,7 +704,9 @@ def test_user_is_not_told_to_start_query_if_job_may_be_restarted(target: Any) ->
 
 
 @pytest.mark.parametrize(("days", "is_refused"), [(0.5, False), (1.5, True)])
-def test_old_savepoint_of_unlisted_job_requires_evidence(days: float, is_refused: bool) -> None:
+def test_old_savepoint_requires_override_if_flink_is_not_queried(
+    days: float, is_refused: bool
+) -> None:
     """Regression: A cut-over started a query from an old savepoint that ``to-spark`` refused."""
     written_at = round(1000 * (time.time() - days * 86_400))
     origin = replace(_PLAN.origin, stopped=True, written_at=written_at)
@@ -774,7 +784,7 @@ def test_start_is_verified_only_if_restart_of_job_is_ruled_out() -> None:
         (_location(), {"start_status": 0}, "done", Action.AWAIT_FIRST_BATCH),
         (_location(), {"start_status": 3}, Action.START, Action.AWAIT_FIRST_BATCH),
         (_location(), {"start_status": "unknown"}, "stopped", Action.AWAIT_FIRST_BATCH),
-        # Regression: Another client's idle query got a second query beside it.
+        # Regression: A second query was started, although another client's query was idle.
         (_location(has_logs=True), {}, "stopped", Action.AWAIT_FIRST_BATCH),
         (_location(has_logs=True), {"start": False}, "done", Action.AWAIT_FIRST_BATCH),
         (_location(has_logs=True), {"start_status": 3}, Action.START, Action.AWAIT_FIRST_BATCH),
@@ -790,7 +800,7 @@ def test_start_is_verified_only_if_restart_of_job_is_ruled_out() -> None:
             "done",
             Action.AWAIT_FIRST_BATCH,
         ),
-        (_location(last_planned_batch=0), {}, "done", Action.AWAIT_FIRST_BATCH),  # somebody else's
+        (_location(last_planned_batch=0), {}, "done", Action.AWAIT_FIRST_BATCH),  # another client's
         (
             _location(last_planned_batch=0, last_committed_batch=0),
             {"start_status": 3},
@@ -813,7 +823,7 @@ def test_start_and_first_batch_decisions_follow_target_state(
     assert _shown(_decide("first-batch", facts)) == first
 
 
-# -- what may be done with Flink's job -------------------------------------------------------------
+# -- rollback, and restart of the Flink job --------------------------------------------------------
 
 _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
 
@@ -877,12 +887,13 @@ def test_rollback_is_offered_only_if_nothing_has_started(
         assert decision is None
     else:
         assert _reason(decision).code == back
-    # What the user says is taken where nothing shows the opposite.
+    # --nothing-started is accepted unless there is evidence of a start.
     sure = _no_way_back(replace(facts, nothing_started=True))
     assert (sure is None) == (back in (None, "readers-possible"))
 
 
-def test_refused_rollback_of_query_shows_commands_with_their_values() -> None:
+def test_refusal_of_rollback_contains_target_savepoint_and_brokers() -> None:
+    """The message needs these values for the commands that it suggests."""
     target = _location(last_planned_batch=3, last_committed_batch=3)
     reason = _reason(_no_way_back(_facts(_record(flink=_FINISHED), target=target)))
     assert reason.facts == {
@@ -897,7 +908,7 @@ def test_refused_rollback_of_query_shows_commands_with_their_values() -> None:
     ("stop", "drain", "told"),
     [
         (StopKind.TERMINATE, True, True),
-        (StopKind.TERMINATE, False, True),  # by others
+        (StopKind.TERMINATE, False, True),  # by another client
         (StopKind.SUSPEND, True, False),  # the spec was changed after the stop
         (StopKind.UNKNOWN, True, True),
         (StopKind.UNKNOWN, False, False),
@@ -907,7 +918,7 @@ def test_refused_rollback_of_query_shows_commands_with_their_values() -> None:
 def test_restart_advice_warns_of_duplicate_windows_after_drain(
     stop: StopKind | None, drain: bool, told: bool
 ) -> None:
-    """Regression: After `--back`, a window of 10 records was emitted again with 5 records."""
+    """Regression: After a rollback, a window of 10 records was duplicated with only 5 records."""
     saved = replace(_SAVED, stop=stop) if stop is not None else _AWAY
     facts = _facts(_record(**_SEEDED, flink=_FINISHED), target=_location(), savepoint=saved)
     flink = facts.spec.flink.model_copy(update={"drain": drain})
@@ -954,8 +965,8 @@ def test_restart_advice_is_empty_before_stop() -> None:
     assert _reason(_no_way_back(facts)).code == "nothing-to-roll-back"
 
 
-def test_rollback_uses_latest_observation_of_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: The last query of the group failed, but the record reported a rollback.
+def test_rollback_fails_if_target_cannot_be_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: The last read of the group failed, but the record reported a rollback.
 
     The group still contained the commits.
     """

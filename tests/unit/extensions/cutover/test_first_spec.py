@@ -1,4 +1,4 @@
-"""``cut-over --init``: the first spec has every key that a user has to set, as a comment."""
+"""``cut-over --init`` writes a spec that contains every required key as a comment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from migrate.extensions.cutover.spec import json_schema
 from migrate.model.errors import InputError
 from tests.support.command import migrate
 
-# The keys of one cut-over to a query; the other target is a group.
+# The keys for a cut-over to a query. The alternative target is a group.
 _TO_A_QUERY = ("rest", "job", "savepoints", "bootstrap-servers", "checkpoint-dir", "sink", "start")
 
 
@@ -26,7 +26,7 @@ def _uncommented(spec: str, keys: tuple[str, ...]) -> str:
     return spec
 
 
-def test_refusal_of_unchanged_generated_spec_lists_missing_keys(tmp_path: Path) -> None:
+def test_generated_spec_is_refused_with_missing_keys_until_user_edits_it(tmp_path: Path) -> None:
     path = tmp_path / "orders.yaml"
     path.write_text(first_spec())
     with pytest.raises(InputError) as refused:
@@ -39,7 +39,7 @@ def test_refusal_of_unchanged_generated_spec_lists_missing_keys(tmp_path: Path) 
         assert part in str(refused.value)
 
 
-def test_generated_spec_is_valid_with_its_examples(tmp_path: Path) -> None:
+def test_generated_spec_is_valid_after_its_example_keys_are_uncommented(tmp_path: Path) -> None:
     path = tmp_path / "orders.yaml"
     path.write_text(_uncommented(first_spec(), (*_TO_A_QUERY, "source-group", "config")))
     read = read_spec(path).spec
@@ -52,7 +52,7 @@ def test_cut_over_init_without_file_prints_spec() -> None:
     assert (printed.code, printed.stdout) == (0, first_spec())
 
 
-def test_cut_over_init_overwrites_no_file(tmp_path: Path) -> None:
+def test_cut_over_init_does_not_overwrite_existing_file(tmp_path: Path) -> None:
     path = tmp_path / "orders.yaml"
     assert migrate("cut-over", "--init", path).code == 0
     written = path.read_text()

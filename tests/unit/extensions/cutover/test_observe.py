@@ -41,10 +41,11 @@ class Flink:
     """A JobManager with one job.
 
     Attributes:
-        state: of the job; None where it is not known.
-        answers: to a path.
-        stops: how far a stop is, by its trigger id; else of one that is asked for.
-        asked: what was posted.
+        state: the state of the job, or None if Flink does not list the job.
+        answers: the answer to each path.
+        known: the status of each requested stop, by its trigger ID.
+        of_a_stop: the status of the next requested stop.
+        asked: the path and the body of each POST request.
     """
 
     def __init__(self) -> None:
@@ -123,7 +124,7 @@ def _golden(name: str) -> Path:
     return found
 
 
-# -- would it go through? ------------------------------------------------------------------------
+# -- obstacles of the stop -----------------------------------------------------------------------
 
 
 def _refused(context: CutOverContext) -> list[Any]:
@@ -201,7 +202,7 @@ def test_check_step_retries_with_next_checkpoint_if_flink_deleted_the_last_one(
         if path.endswith("/checkpoints"):
             asked += 1
             known.checkpoints(job / f"chk-{asked}")
-            if asked == 6:  # the first one that is still there when it is read
+            if asked == 6:  # the first one that still exists
                 shutil.copytree(_golden("1.20/legacy-stop"), job / f"chk-{asked}")
         return Flink.answer(known, path)
 
@@ -228,7 +229,7 @@ def test_check_step_does_not_wait_for_job_directory_that_does_not_exist(
         (["no-such-program-here", "x"], True),
         ("./there", False),
         (["./there"], False),
-        ("cd /", False),  # the shell's own
+        ("cd /", False),  # a shell builtin
         ("$SPARK_HOME/bin/spark-submit", False),
         (["$SPARK_HOME/bin/spark-submit"], True),
     ],
@@ -273,11 +274,11 @@ def test_stop_is_requested_once_and_found_by_later_run(
     assert (found.savepoint, found.finished) == ("file:/s/savepoint-1", True)
     assert reason_done(context, "stop") == "stopped with file:/s/savepoint-1"
 
-    # Another run, killed before it had seen the end of that stop, finds it by its trigger id.
+    # A run whose record does not contain the stop finds the stop by its trigger ID.
     known.state = "FINISHED"
     shutil.rmtree(context.record.folder)
     assert act(_context(tmp_path, url, flink=spec), "stop") == "stopped with file:/s/savepoint-1"
-    # After one that failed, a new one.
+    # After a failed stop, a new stop is requested.
     known.state = "RUNNING"
     known.known[trigger_id] = _FAILED
     shutil.rmtree(context.record.folder)
@@ -286,7 +287,7 @@ def test_stop_is_requested_once_and_found_by_later_run(
     assert known.asked[1][1]["triggerId"] != trigger_id
 
 
-def test_stop_of_earlier_run_of_same_job_id_is_ignored(
+def test_stop_of_earlier_job_with_same_id_is_ignored(
     flink: tuple[Flink, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job restarted under a fixed ID, and Flink remembers the old stop for five minutes."""
@@ -370,7 +371,7 @@ def test_stop_is_awaited_despite_invalid_jobmanager_answer(
 ) -> None:
     known, url = flink
     done = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-1"}}
-    # Before it is asked for; it goes on; what answers is none; it has ended.
+    # The answers are: no such stop, in progress, invalid JSON, and completed.
     told = iter([None, _GOES_ON, "no JSON", json.dumps(done)])
     known.of_a_trigger = lambda trigger_id: next(told)  # type: ignore[method-assign]
     assert act(_context(tmp_path, url), "stop") == "stopped with file:/s/savepoint-1"
@@ -385,9 +386,10 @@ def test_stop_is_awaited_despite_invalid_jobmanager_answer(
         (None, True, "job-not-listed"),
     ],
 )
-def test_ended_job_without_reported_savepoint_is_not_stopped(
+def test_stop_step_refuses_job_that_ended_without_reported_savepoint(
     state: str | None, left: bool, code: str, flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
+    """No stop is requested. If the folder contains a savepoint, the message contains its path."""
     known, url = flink
     known.state = state
     context = _context(tmp_path, url)
@@ -405,7 +407,7 @@ def test_ended_job_without_reported_savepoint_is_not_stopped(
 
 
 class Clock:
-    """The time, which passes only while somebody sleeps."""
+    """A clock that advances only during ``sleep``."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -427,7 +429,7 @@ class Clock:
         ({"refresh-interval": 60_000}, 60, True),
     ],
 )
-def test_stop_by_hand_is_recognized_within_flink_refresh_interval(
+def test_manual_stop_is_recognized_within_flink_refresh_interval(
     interval: dict[str, int],
     old_for: float,
     found: bool,
@@ -460,7 +462,7 @@ def test_stop_by_hand_is_recognized_within_flink_refresh_interval(
     assert refused.value.codes == ["savepoint-missing-after-end"]
 
 
-def test_savepoint_in_other_folder_is_named_in_refusal(
+def test_refusal_contains_savepoint_that_is_in_other_folder(
     flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
     known, url = flink
@@ -473,7 +475,7 @@ def test_savepoint_in_other_folder_is_named_in_refusal(
     assert facts["savepoint"] == "file:/other/savepoint-1"
 
 
-# -- was it clean? -------------------------------------------------------------------------------
+# -- clean stop ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -481,7 +483,7 @@ def test_savepoint_in_other_folder_is_named_in_refusal(
     [
         ("2.2/stop", "the savepoint is complete"),
         ("2.2/drain", "the savepoint is complete"),
-        ("1.15/stop", "the savepoint is complete"),  # whether it is of a stop does not show
+        ("1.15/stop", "the savepoint is complete"),  # this version does not show a stop
         ("2.2/savepoint", None),
     ],
 )
@@ -498,21 +500,22 @@ def test_clean_step_refuses_savepoint_if_job_kept_running(
     assert act(context, "clean") == told
     codes = [message.rpartition(" ")[2] for message in caplog.messages]
     assert codes == (["[stop-unknown]"] if savepoint.startswith("1.15") else [])
-    assert reason_done(context, "clean") is None  # that it has FINISHED nobody knows
+    assert reason_done(context, "clean") is None  # the state of the job is unknown
 
 
 @pytest.mark.parametrize(
     ("state", "finished", "clean"),
     [
         ("FINISHED", True, True),
-        (None, True, True),  # Flink has forgotten it
+        (None, True, True),  # Flink no longer lists the job
         ("FINISHED", False, False),
         ("FAILED", True, False),
     ],
 )
-def test_stop_is_clean_only_after_job_finished(
+def test_clean_step_requires_finished_job(
     state: str | None, finished: bool, clean: bool, flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
+    """If Flink no longer lists the job, the record has to show that the job finished."""
     known, url = flink
     known.state = state
     context = _context(tmp_path, url)
@@ -534,12 +537,12 @@ def test_stop_is_clean_only_after_job_finished(
 @pytest.mark.parametrize(
     ("target", "restored", "again"),
     [
-        ({"group": "g"}, None, False),  # the consumers that our command has started
+        ({"group": "g"}, None, False),  # the consumers that the start command started
         ({"group": "g"}, "savepoint", True),
         ({"checkpoint-dir": "query"}, None, True),
     ],
 )
-def test_consumer_of_group_counts_as_restart_only_if_restored_from_savepoint(
+def test_flink_job_that_reads_target_group_is_restart_only_if_restored_from_savepoint(
     target: dict[str, str],
     restored: str | None,
     again: bool,
@@ -547,9 +550,9 @@ def test_consumer_of_group_counts_as_restart_only_if_restored_from_savepoint(
     flink: tuple[Flink, str],
     tmp_path: Path,
 ) -> None:
-    """A Flink job may resume from the group under the same name.
+    """Regression: Without a ``start`` command, the new consumers counted as the restarted job.
 
-    Regression: Without a ``start`` command, these consumers counted as the restarted job.
+    The new consumers of the group can be a Flink job with the name of the stopped job.
     """
     known, url = flink
     savepoint = _golden("2.2/stop")
@@ -572,7 +575,7 @@ def test_consumer_of_group_counts_as_restart_only_if_restored_from_savepoint(
 
 @pytest.mark.parametrize("ahead_s", [-600, 0, 600])
 @pytest.mark.parametrize("is_consumer", [True, False])
-def test_start_of_job_is_compared_by_clock_of_jobmanager(
+def test_start_time_of_job_is_compared_using_clock_of_jobmanager(
     ahead_s: int, is_consumer: bool, tmp_path: Path
 ) -> None:
     """Regression: If the JobManager's clock was ahead, the restarted job was not recognized."""

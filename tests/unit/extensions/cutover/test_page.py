@@ -105,7 +105,7 @@ def test_whole_downtime_is_sum_of_its_parts() -> None:
 
 
 def _run(number: int, began: str, ended: str | None, *question: str) -> RunReport:
-    """A run from one second to another, with the seconds of its question."""
+    """Return a run with the seconds of its start, its end, and its confirmation question."""
     (run,) = _record("begun", [("execute", None)]).runs
     began, *others = (
         f"2026-01-02T03:04:{second}+00:00" for second in (began, *question, ended) if second
@@ -121,7 +121,7 @@ def _run(number: int, began: str, ended: str | None, *question: str) -> RunRepor
     )
 
 
-def test_pauses_and_earlier_attempts_belong_to_no_step_of_downtime() -> None:
+def test_pauses_and_failed_attempts_are_separate_parts_of_downtime() -> None:
     """Regression: A user's pause between two runs counted as part of the ``verify`` step."""
     steps = [
         _step("stop", "07.000"),
@@ -131,7 +131,7 @@ def test_pauses_and_earlier_attempts_belong_to_no_step_of_downtime() -> None:
     ]
     runs = [
         _run(1, "00.000", "10.000", "01.000", "04.000"),  # stop, plan, and 2 s of a failed step
-        _run(2, "15.000", None),  # killed: when is unknown
+        _run(2, "15.000", None),  # killed at an unknown time
         _run(3, "25.000", "28.000"),  # 3 s of a failed step
         _run(4, "33.000", "50.000", "36.000", "40.000"),
     ]
@@ -161,7 +161,7 @@ def test_pauses_and_earlier_attempts_belong_to_no_step_of_downtime() -> None:
         "earlier attempts 5.0 s, pause 24.0 s)"
     )
     assert list(result_lines(record)) == [summary]
-    # A later cut-over is not predicted to have the pauses of this one.
+    # The prediction for a later cut-over omits the pauses of this cut-over.
     prediction = predict("sales", LastDurations(), {"a": record}, None, "x")
     assert (prediction.stop, prediction.rest) == (2.0, 9.0)
 
@@ -177,7 +177,7 @@ def test_downtime_is_unknown_before_the_first_batch_and_without_a_stop() -> None
         assert "<small>unknown</small>" in cut_over_page(unknown)
 
 
-def test_cut_over_page_and_terminal_state_first_and_last_lag() -> None:
+def test_first_and_last_lag_are_shown_on_page_and_terminal() -> None:
     before = VerificationReport(
         when="before", verified=True, partitions=1, unknown=0, lost=0, repeated=0, at=_AT, lag=120
     )
@@ -198,7 +198,7 @@ def test_cut_over_page_and_terminal_state_first_and_last_lag() -> None:
 
 
 def _past(job: str, day: int, *seconds: float) -> CutOverRecord:
-    """A record of a cut-over of a job, with these seconds of its stop and its first batch."""
+    """Return the record of a finished cut-over with the seconds of its stop and first batch."""
     parts = [
         DowntimePart(step=step, seconds=took)
         for step, took in zip(("stop", "first-batch"), seconds, strict=True)
@@ -261,7 +261,7 @@ def _past(job: str, day: int, *seconds: float) -> CutOverRecord:
     ],
     ids=["nothing known", "checkpoint", "savepoint and different job", "same job"],
 )
-def test_predicted_downtime_states_its_basis(
+def test_prediction_of_downtime_explains_source_of_each_number(
     durations: LastDurations,
     earlier: Mapping[str, CutOverRecord],
     rate: float | None,
@@ -280,7 +280,7 @@ def _with_lags(*lags: tuple[str, int]) -> CutOverRecord:
     return _record("done", []).model_copy(update={"lags": samples})
 
 
-def test_chart_shows_lags_in_proportion_to_time_and_highest_lag() -> None:
+def test_lag_chart_is_scaled_to_total_time_and_highest_lag() -> None:
     chart = lag_chart(_with_lags(("00.000", 0), ("15.000", 100), ("20.000", 25)))
     assert chart is not None
     assert chart.points == "0.0,120.0 450.0,0.0 600.0,90.0"
@@ -288,7 +288,7 @@ def test_chart_shows_lags_in_proportion_to_time_and_highest_lag() -> None:
     assert chart.first_batch is None
 
 
-def test_cut_over_page_has_no_chart_without_lags_at_two_times() -> None:
+def test_cut_over_page_has_chart_only_for_lags_at_two_or_more_times() -> None:
     for record in (_with_lags(), _with_lags(("01.000", 5)), _with_lags(*[("01.000", 5)] * 2)):
         assert lag_chart(record) is None
         assert "<svg" not in cut_over_page(record)
@@ -296,7 +296,7 @@ def test_cut_over_page_has_no_chart_without_lags_at_two_times() -> None:
     assert 'points="0.0,120.0 600.0,120.0"' in page
 
 
-def test_long_list_of_lags_is_thinned_out_and_keeps_last_lag() -> None:
+def test_long_list_of_lags_is_thinned_out_and_keeps_first_and_last_lag() -> None:
     record = _with_lags()
     for number in range(2000):
         sample = LagReport(at=_AT, lag=number)
@@ -339,7 +339,7 @@ def test_long_list_of_lags_is_thinned_out_and_keeps_last_lag() -> None:
         ("went back", [("execute", "refused at stop"), ("back", "done")], "", "rolled back"),
     ],
 )
-def test_cut_over_page_heading_states_status_and_unfinished_run(
+def test_heading_of_cut_over_page_shows_status_and_problem_of_last_run(
     state: State, runs: list[tuple[str, str | None]], css: str, text: str
 ) -> None:
     page = cut_over_page(_record(state, runs))

@@ -42,7 +42,7 @@ _ACTIONS = {
 
 
 class World:
-    """What the steps find: why each is done, what each comes to, and which were carried out."""
+    """Fake steps, with the reasons to skip them, their failures, and the executed steps."""
 
     def __init__(self, spec: Path) -> None:
         self.spec = spec
@@ -131,7 +131,7 @@ def test_failed_step_is_logged_although_record_cannot_be_written(
     assert "stopped at write: left write [run-stopped]" in caplog.messages
     notes = take_notes(stopped.value)
     assert "rerun the command to resume from this step" in notes
-    # Regression: This note was repeated.
+    # Regression: This note was printed twice.
     unwritten = f"{world.record_path} was not written: No space left on device"
     assert [note for note in notes if "record.json" in note] == [unwritten]
 
@@ -148,7 +148,7 @@ def test_full_disk_after_step_is_not_reported_as_failure_of_step(
     assert "stopped after write: left check [run-stopped]" in caplog.messages
     notes = take_notes(stopped.value)
     assert "rerun the command to resume" in notes
-    assert not [note for note in notes if "record.json" in note]  # the error is already about it
+    assert not [note for note in notes if "record.json" in note]  # the error already reports it
 
 
 def test_refused_cut_over_does_not_report_record_that_it_could_not_write(
@@ -170,7 +170,7 @@ def test_refused_cut_over_does_not_report_record_that_it_could_not_write(
         (("--until", "write"), "every step up to write is done"),
     ],
 )
-def test_complete_cut_over_with_unwritable_page_reports_result(
+def test_result_of_cut_over_is_reported_if_page_cannot_be_written(
     world: World, until: tuple[str, ...], result: str
 ) -> None:
     """Regression: The only message was "Is a directory", with the name of a temporary file."""
@@ -192,7 +192,10 @@ def test_complete_cut_over_with_unwritable_page_reports_result(
 
 @contextmanager
 def _disk(folder: Path, *, full: bool) -> Iterator[None]:
-    """Make a folder read-only, or its disk full; the permissions of a folder do not stop root."""
+    """Make a folder read-only, or fill its disk.
+
+    Root ignores permissions, so root mounts a disk.
+    """
     folder.mkdir(exist_ok=True)
     if os.geteuid() != 0:
         if full:
@@ -230,10 +233,10 @@ def test_cut_over_dry_run_fails_if_record_cannot_be_written(
         assert f"{folder}/orders: " in dry.stderr
         real = migrate("cut-over", world.spec, *mode, "--execute", "--yes")
         assert real.code == 6, real.stderr
-        # The reason is that of the system.
+        # The message contains the operating system's reason.
         message = "No space left on device" if full else dry.stderr.splitlines()[-1]
         assert message in dry.stderr and message in real.stderr
-        # A dry run that asks for nothing more shows the progress of a finished cut-over.
+        # If all steps are done, a dry run needs no record and shows the progress.
         world.is_done = dict.fromkeys(_ACTIONS, "it is there")
         done = migrate("cut-over", world.spec, *mode)
         assert (done.code, "every step is done" in done.stderr) == (0, True), done.stderr
@@ -300,7 +303,7 @@ def test_rerun_of_cut_over_executes_only_missing_steps(world: World, tmp_path: P
     assert world.ran == ["check"]
     assert len(asked) == 1
     assert _told(again)["write"] == ("done", "it is there")
-    assert _kept(again)[1] == ("write", "done", "did write")  # as the run told that did it
+    assert _kept(again)[1] == ("write", "done", "did write")  # as the first run reported it
     assert [one.number for one in again.record.runs] == [1, 2]
 
 
@@ -323,15 +326,15 @@ def test_until_option_limits_executed_steps_of_cut_over(
     assert asked == (told if "write" in ran else [])
 
 
-def test_command_of_dry_run_keeps_until_option(world: World) -> None:
+def test_command_suggested_by_dry_run_contains_until_option(world: World) -> None:
     """Regression: The command for the next run omitted ``--until``, so it ran every step."""
     dry = migrate("cut-over", world.spec, "--until", "write")
     command = f"migrate cut-over {world.spec} --until write --execute"
     assert dry.stderr.splitlines()[-1].endswith(f"run `{command}`")
 
 
-def test_until_option_ends_with_next_command(world: World) -> None:
-    """Regression: `--until plan` ended without a next step."""
+def test_run_with_until_option_prints_next_command(world: World) -> None:
+    """Regression: The output of ``--until plan`` contained no next command."""
     for until, following in (("look", "write"), ("check", "begin")):
         done = migrate("cut-over", world.spec, "--execute", "--yes", "--until", until)
         assert done.stderr.splitlines()[-1] == (
@@ -343,7 +346,7 @@ def test_until_option_ends_with_next_command(world: World) -> None:
     assert "downtime: unknown, because this cut-over has not stopped the job" in done.stderr
 
 
-def test_cut_over_dry_run_table_fits_narrow_terminal() -> None:
+def test_table_of_cut_over_dry_run_fits_narrow_terminal() -> None:
     """Regression: The line below the headings was longer than the terminal is wide."""
     steps = [
         StepResult("check", "ok", "orders runs on Flink 1.20.3, checkpoint 25: 5 of 5 would move"),
@@ -461,7 +464,7 @@ def test_interrupted_cut_over_records_failed_step_and_prints_remedy(
         world.run(execute=True, confirm=confirm)
     assert type(stopped.value) is raised
     world.fails = {}
-    # A refusal that changed nothing is told by itself.
+    # A refusal before the first change needs no further message.
     place = end.split()[2].rstrip(":")
     changed = raised is not Refused
     assert any(one.startswith(f"stopped at {place}: ") for one in caplog.messages) == changed

@@ -1,4 +1,4 @@
-"""The spec of a cut-over: strict parsing, errors that name keys, and no values in messages."""
+"""The spec of a cut-over: strict parsing, errors that contain the key, and no secrets in errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _written(folder: Path, **fields: Any) -> Path:
 
 @pytest.mark.parametrize("spec", sorted(ROOT.glob("examples/**/cut-over*.yaml")))
 def test_example_specs_match_schema(spec: Path, tmp_path: Path) -> None:
-    # The playground fills in its addresses.
+    # The playground replaces these addresses.
     addresses = {"flink": "http://127.0.0.1:8081", "kafka": "127.0.0.1:9092"}
     filled_in = tmp_path / spec.name
     filled_in.write_text(Template(spec.read_text()).substitute(addresses, folder=tmp_path))
@@ -56,7 +56,7 @@ def test_spec_in_how_to_guide_is_valid(tmp_path: Path) -> None:
     assert read_spec(path).spec.states == ["totals/total"]
 
 
-def test_spec_key_one_cluster_is_recorded_as_deciding_value(tmp_path: Path) -> None:
+def test_one_cluster_key_of_spec_is_passed_to_move_and_recorded(tmp_path: Path) -> None:
     spec = read_spec(_written(tmp_path, move={"one-cluster": True}))
     assert spec.move_arguments()["one_cluster"] is True
     assert spec.deciding_values()["move.one-cluster"] == "true"
@@ -67,7 +67,7 @@ def test_spec_key_one_cluster_is_recorded_as_deciding_value(tmp_path: Path) -> N
     ("name", "alias"),
     [("allow-moved-on", "allow-newer-commits"), ("allow-ran-on", "allow-kept-running")],
 )
-def test_alias_of_key_has_same_effect(tmp_path: Path, name: str, alias: str) -> None:
+def test_alias_of_spec_key_has_same_effect(tmp_path: Path, name: str, alias: str) -> None:
     old, new = (read_spec(_written(tmp_path, move={key: True})) for key in (name, alias))
     assert new.spec == old.spec != read_spec(_written(tmp_path)).spec
     assert new.deciding_values() == old.deciding_values()
@@ -199,7 +199,7 @@ def test_spec_paths_are_resolved_relative_to_spec(tmp_path: Path) -> None:
         ({"spark-source": {0: []}}, "spark-source.0"),
     ],
 )
-def test_invalid_spec_key_or_value_is_refused_with_its_key(
+def test_error_for_invalid_spec_reports_invalid_key(
     tmp_path: Path, fields: dict[str, Any], says: str
 ) -> None:
     for mode in ((), ("--execute", "--yes")):
@@ -246,7 +246,7 @@ _START = "".join(f"{line}\n" for line in yaml.safe_dump(_SPEC).splitlines())
 
 
 def _bomb() -> str:
-    """Eight aliases in each other, which stand for ten to the power of nine texts."""
+    """Return a spec with eight nested aliases that expand to more than 100 million strings."""
     levels = [
         "a0: &a0 [x]",
         *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)),
@@ -329,7 +329,7 @@ def test_yaml_keys_and_words_stay_strings(tmp_path: Path) -> None:
     names = {"on": "a", "010": "b", "2026-11-20": "c", "~": "d", "<<": "e"}
     assert spec.move_arguments()["topic_map"] == names
     assert spec.spec.start == "\N{GRINNING FACE}"
-    # Seen: the loader took them for numbers, and could not read them.
+    # Regression: The loader parsed these words as numbers and failed.
     words = ["0b_", "-0x_", "1" + ":0" * 200 + ".0", "1_000", "010", "1.5", "9" * 20]
     path.write_text(f"{_START}start: [{', '.join(words)}]\n")
     assert read_spec(path).spec.start == words
@@ -338,7 +338,7 @@ def test_yaml_keys_and_words_stay_strings(tmp_path: Path) -> None:
         read_spec(path)
 
 
-def test_credentials_in_spec_urls_are_refused_without_secret(tmp_path: Path) -> None:
+def test_refusal_of_credentials_in_spec_url_hides_secret(tmp_path: Path) -> None:
     for field in ("sink", "record"):
         result = migrate("cut-over", _written(tmp_path, **{field: "s3://AKIA:hush@bucket/x"}))
         assert result.code == 3 and "hush" not in result.stderr
@@ -351,7 +351,7 @@ def test_unreachable_flink_leaves_everything_unchanged(tmp_path: Path) -> None:
     spec = _written(tmp_path)
     assert migrate("cut-over", spec).code == 6
     assert not (tmp_path / "orders.cut-over").exists()
-    assert migrate("cut-over", spec, "--execute").code == 2  # nobody to ask
+    assert migrate("cut-over", spec, "--execute").code == 2  # no terminal for the question
     done = migrate("cut-over", spec, "--execute", "--yes")
     assert done.code == 6
     assert "stopped at check: this run has not changed anything or stopped a job" in done.stderr

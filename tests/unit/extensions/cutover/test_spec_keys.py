@@ -1,4 +1,4 @@
-"""A cut-over's refusals and warnings name an option by its key in the spec, if it has one."""
+"""Messages of a cut-over replace each option that has a key in the spec with this key."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from migrate.model.policies import Gone
     ],
 )
 @pytest.mark.parametrize("caller", [command_line, python_call])
-def test_message_for_spec_names_option_by_its_spec_key(
+def test_message_about_spec_contains_spec_key_instead_of_option(
     text: Callable[[], str], expected: str, caller: Notation
 ) -> None:
     with process_notation(caller), spec_notation(SPEC_KEYS):
@@ -58,9 +58,10 @@ def test_message_for_spec_names_option_by_its_spec_key(
         (python_call, ["adopt=True", 'until="plan"', "back=True and nothing_started=True"]),
     ],
 )
-def test_message_names_cut_over_option_as_its_caller_writes_it(
+def test_option_without_spec_key_is_written_in_notation_of_caller(
     caller: Notation, expected: list[str]
 ) -> None:
+    """The notation is ``--adopt`` on the command line, and ``adopt=True`` in Python."""
     with process_notation(caller), spec_notation(SPEC_KEYS):
         assert expected == [
             option("adopt", True),

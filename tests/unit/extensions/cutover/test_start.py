@@ -30,7 +30,7 @@ from tests.support.command import migrate
 from tests.support.cut_over import act, open_context, reason_done
 
 _SECONDS = 60
-# A run that is killed the moment it has started the command.
+# This run is killed immediately after it has started the command.
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -57,7 +57,7 @@ def _spec(folder: Path, command: str) -> Path:
 
 
 def _seeded(folder: Path, command: str) -> Path:
-    """Write a spec whose target is written, as after the step apply."""
+    """Write a spec and its target, as after the apply step."""
     spec = _spec(folder, command)
     context = open_context(spec)
     savepoint = write_source(folder / "savepoint-1", {0: splits("orders", [5, 6])})
@@ -72,10 +72,10 @@ def _seeded(folder: Path, command: str) -> Path:
 
 @pytest.mark.parametrize("way", ["..", "link"])
 @pytest.mark.parametrize("arguments", [(), ("--back",)])
-def test_spec_under_different_path_continues_its_record(
+def test_spec_passed_under_different_path_resumes_same_cut_over(
     tmp_path: Path, way: str, arguments: tuple[str, ...]
 ) -> None:
-    """Regression: The spec was refused, because its target was A/../A instead of A."""
+    """Regression: The spec was refused, because the path of its target was A/../A instead of A."""
     folder = tmp_path / "orders"
     folder.mkdir()
     spec = _seeded(folder, "true")
@@ -85,15 +85,18 @@ def test_spec_under_different_path_continues_its_record(
     named, other_named = (migrate("cut-over", path, *arguments) for path in (spec, other))
     assert "; restore the old value" not in other_named.stderr
     assert other_named.code == named.code, other_named.stderr
-    # Another folder is still another target.
+    # A different folder is still a different target.
     spec.write_text(spec.read_text().replace("checkpoint-dir: query", "checkpoint-dir: query-2"))
     changed = migrate("cut-over", other, *arguments)
     assert (changed.code, "query-2; restore the old value" in changed.stderr) == (4, True)
 
 
 @pytest.mark.slow
-def test_start_command_outliving_killed_run_is_not_restarted(tmp_path: Path) -> None:
-    """The child of the command survives, as Spark's JVM does under spark-submit."""
+def test_start_command_counts_as_running_while_its_child_process_runs(tmp_path: Path) -> None:
+    """The run that started the command was killed.
+
+    The child process survives, as Spark's JVM does under spark-submit.
+    """
     pid = tmp_path / "pid"
     spec = _seeded(tmp_path, f"sleep 300 & echo $! >{pid}; wait $!")
     killed = subprocess.run(
@@ -114,8 +117,8 @@ def test_start_command_outliving_killed_run_is_not_restarted(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_start_command_that_outlives_killed_run_is_not_rerun(tmp_path: Path) -> None:
-    """The run that started the command is killed, so no process reads the command's exit code."""
+def test_start_command_is_not_rerun_if_run_that_started_it_was_killed(tmp_path: Path) -> None:
+    """The next run waits for the command, and then reads the exit code that the command saved."""
     spec = _seeded(tmp_path, "while ! test -e go; do sleep 0.05; done")
     killed = subprocess.run(
         [sys.executable, "-c", _KILLED, spec], capture_output=True, text=True, timeout=_SECONDS
@@ -135,7 +138,7 @@ def test_start_command_with_unknown_result_is_not_rerun(tmp_path: Path) -> None:
     with pytest.raises(CutOverStopped) as stopped:
         reason_done(context, "start")
     assert stopped.value.codes == ["start-exit-code-missing"]
-    # The file may be missing, too: the record says that the command was run.
+    # The file may also be missing. The record then shows that the command was run.
     (context.record.folder / "query.state").unlink()
     assert reason_done(context, "start") is None
     context.record.change(start=StartReport(at=now(), returned=None))
@@ -154,7 +157,7 @@ def test_start_command_is_rerun_if_query_failed_in_first_batch(tmp_path: Path) -
     act(context, "start")
     _await_end(context)
     assert reason_done(context, "start") is None
-    # A batch that is planned, and no start of ours: somebody else's query, that runs.
+    # A planned batch without a start command belongs to another client's running query.
     (context.record.folder / "query.state").unlink()
     assert reason_done(context, "start") == f"the query in {tmp_path / 'query'} has planned batch 0"
 
@@ -182,7 +185,7 @@ def test_first_batch_step_reports_exit_code_and_log_of_failed_command(
 ) -> None:
     committed = tmp_path / "query" / "commits"
     command = f"echo hello; exit {code}"
-    if code == 0:  # it hands the query over, which commits a batch later
+    if code == 0:  # the query runs in the background and commits a batch later
         command = f"(sleep 0.5; mkdir -p {committed}; printf 'v1\\n{{}}' >{committed}/0) & exit 0"
     context = open_context(_seeded(tmp_path, command))
     act(context, "start")
@@ -230,7 +233,7 @@ def test_first_batch_step_waits_for_partially_written_log_entry(
     context = open_context(_seeded(tmp_path, f"({write}) & exit 0"))
     act(context, "start")
     if is_step:
-        # Without the decision of the step, which reads the entry, too.
+        # The decision of the step is skipped, because it also reads the entry.
         facts = observe.observe(context)
         assert await_first_batch(context, facts) == "batch 0 is committed"
         return
@@ -287,7 +290,7 @@ def test_timeout_of_first_batch_step_explains_missing_batch(
     assert (reason.code, reason.facts["limit"]) == (code, "50ms")
 
 
-def test_first_batch_step_without_start_command_claims_no_query_start(
+def test_first_batch_step_reports_no_query_start_if_spec_has_no_start_command(
     tmp_path: Path,
 ) -> None:
     """Regression: The output had "the query was started …" before "no query has started"."""

@@ -54,7 +54,7 @@ def _job(job_id: str, began: int, ended: int | None, name: str = "orders") -> Fl
     return FlinkJob(job_id, name, "FINISHED" if ended else "RUNNING", began, ended)
 
 
-def test_choose_job_prefers_running_then_newest_job_with_name() -> None:
+def test_job_name_selects_running_job_and_otherwise_newest_job() -> None:
     old, new, other = _job("a", 1, 2), _job("b", 3, 4), _job("c", 5, None, "payments")
     assert choose_job([old, new, other], "orders") == new
     assert choose_job([new, old, other], "b") == new
@@ -86,7 +86,7 @@ def _code_and_facts(error: MigrateError) -> tuple[str, Any]:
 
 
 @pytest.mark.parametrize(("ended", "state"), [(None, "RUNNING"), (40, "FINISHED")])
-def test_choose_job_refuses_id_of_restarted_job(ended: int | None, state: str) -> None:
+def test_job_id_is_refused_if_job_was_restarted_with_new_id(ended: int | None, state: str) -> None:
     """Regression: The dry run found no obstacle, but the plan was refused when it was applied."""
     jobs = [_job("a", 10, 20), _job("b", 30, ended), _job("c", 50, None, "payments")]
     with pytest.raises(Refused) as refused:
@@ -102,13 +102,13 @@ def test_choose_job_refuses_id_of_restarted_job(ended: int | None, state: str) -
         ([_job("b", 30, None)], "b"),
         ([_job("b", 30, 40)], "b"),
         ([_job("b", 30, 40), _job("c", 50, 60)], "c"),
-        ([_job("b", 5, None)], None),  # beside it all the while: another job
+        ([_job("b", 5, None)], None),  # a different job that ran at the same time
         ([_job("b", 30, None, "payments")], None),
     ],
 )
 def test_restart_of_job_after_stop_is_detected(others: list[FlinkJob], newer: str | None) -> None:
     stopped = _job("a", 10, 20)
-    for jobs in ([stopped, *others], others):  # Flink may have forgotten it
+    for jobs in ([stopped, *others], others):  # Flink may no longer list it
         known = [(job, None) for job in jobs]
         again = job_started_again(known, _PATH, 20, stopped_job="a", job_name="orders")
         assert (again.job_id if again else None) == newer
@@ -121,20 +121,20 @@ def test_restart_of_job_with_fixed_id_is_detected() -> None:
     assert again(_job("a", 10, 20), None) is None
     for job in (_job("a", 30, None), _job("a", 30, 40)):
         assert again(job, 20) == job
-    # Flink had forgotten the stopped one: what it knows of that name is newer.
+    # Flink no longer lists the stopped job, so every listed job of that name is newer.
     assert again(_job("b", 1, 2), None) is not None
 
 
 @pytest.mark.parametrize(
     ("job", "restored_from", "counts"),
     [
-        (_job("b", 5, 6, "another"), _PATH, True),  # whatever its name, and when
+        (_job("b", 5, 6, "another"), _PATH, True),  # with any name and time
         (_job("b", 5, 6, "another"), "s3a://bucket/copied/savepoint-0a1b2c-0123456789ab/", True),
         (_job("b", 5, 6, "another"), "s3://bucket/savepoints/savepoint-0a1b2c-ffffffffffff", False),
         (_job("b", 5, 6, "another"), None, False),
-        (_job("b", 5, 6), None, False),  # it wrote the savepoint
-        (_job("b", 5, None), None, True),  # it was never stopped
-        (_job("b", 30, 40), None, True),  # without state, say
+        (_job("b", 5, 6), None, False),  # this job wrote the savepoint
+        (_job("b", 5, None), None, True),  # this job kept running
+        (_job("b", 30, 40), None, True),  # possibly without state
         (_job("b", 30, 40), "s3://bucket/chk-7", True),
     ],
 )
@@ -144,13 +144,14 @@ def test_restart_of_job_stopped_outside_cut_over_is_detected(
     known = [(job, restored_from)]
     again = job_started_again(known, _PATH, 20, stopped_job="orders")
     assert again == (job if counts else None)
-    # Of the same savepoint, stopped by a run of ours.
+    # The cut-over stopped the job with the same savepoint.
     if restored_from is not None and counts:
         ours = job_started_again(known, _PATH, 50, stopped_job="a", job_name="orders")
         assert ours == (job if "0a1b2c" in restored_from else None)
 
 
-def test_retained_checkpoint_is_matched_by_full_path() -> None:
+def test_restart_from_retained_checkpoint_is_recognized_by_full_path() -> None:
+    """Checkpoints of different jobs can have the same name, such as chk-7."""
     for restored_from, counts in (("file:///flink/0a/chk-7", True), ("/flink/0b/chk-7", False)):
         known = [(_job("b", 5, 6), restored_from)]
         again = job_started_again(known, "file:/flink/0a/chk-7", None, stopped_job=None)
@@ -182,14 +183,18 @@ _A, _B = ("a", 0), ("b", 0)
     [
         ([(0, {"0": {_A: 5}, "1": {_B: 5}}), (1, {"0": {_A: 9}, "1": {_B: 5}})], ["ok", "ok"]),
         ([(0, {"0": {_A: 6}})], ["ok", "missing"]),
-        ([(0, {"0": {_A: 6, _B: 7}, "1": {}})], ["ok", "missing"]),  # read by another source
+        ([(0, {"0": {_A: 6, _B: 7}, "1": {}})], ["ok", "missing"]),  # read by a different source
         ([(0, {"0": {_A: 3}, "1": {_B: 5}})], [2, "ok"]),
         ([(7, {"0": {_A: 9}, "1": {_B: 9}}), (8, {"0": {_A: 9}, "1": {_B: 8}})], ["ok", 1]),
     ],
 )
-def test_ends_of_batches_in_query_log_are_judged_per_partition(
+def test_verification_compares_end_of_each_batch_with_start_per_partition(
     batches: Any, outcomes: list[str | int]
 ) -> None:
+    """A partition that the batches omit is missing.
+
+    If a batch ends before the seed or before the previous batch, records are duplicated.
+    """
     judged = verify_log(_verified(_A, _B), {"0": {_A: 5}, "1": {_B: 5}}, batches)
     found = [one.records or one.outcome.value for one in judged.partitions]
     assert found == outcomes
@@ -197,6 +202,7 @@ def test_ends_of_batches_in_query_log_are_judged_per_partition(
 
 
 def test_verification_mentions_skipped_batch_if_batch_end_decreases() -> None:
+    """The batches of the query end at 8, 14, and then 8."""
     batches = [(number, {"0": {_A: end}}) for number, end in enumerate((8, 14, 8))]
     judged = verify_log(_verified(_A), {"0": {_A: 5}}, batches)
     assert judged.partitions[0].records == 6
@@ -224,7 +230,7 @@ def _spec(folder: Path, **fields: Any) -> Path:
 
 @pytest.fixture
 def seeded(tmp_path: Path) -> Path:
-    """A spec whose target is written, as after the step apply."""
+    """Return a spec whose target is written, as after the apply step."""
     spec = _spec(tmp_path)
     file = read_spec(spec)
     file.folder.mkdir()
@@ -253,17 +259,17 @@ _RESTART = "or start the Flink job from its savepoint"
 @pytest.mark.slow
 def test_restart_from_savepoint_is_advised_only_before_target_starts(seeded: Path) -> None:
     before = _run(seeded)
-    assert before.code == 6, before.stderr  # no broker to verify with
+    assert before.code == 6, before.stderr  # the verify step needs a broker
     assert before.stderr.splitlines()[-1].startswith(_RESTART)
     query = seeded.parent / "query"
     (query / "offsets").mkdir()
     (query / "offsets/0").write_text("v1\n{}\n{}\n")
-    (read_spec(seeded).folder / "query.state").write_text("7")  # it failed in its first batch
+    (read_spec(seeded).folder / "query.state").write_text("7")  # failed in the first batch
     failed = _run(seeded)
     assert failed.code == 5, failed.stderr
     assert "failed with exit code 3" in failed.stderr
     assert _RESTART not in failed.stderr
-    last = failed.stderr.splitlines()[-1]  # after the log of the command
+    last = failed.stderr.splitlines()[-1]  # after the command's log
     assert last.startswith("do not start the Flink job from its savepoint, because the query in ")
 
 
@@ -271,8 +277,8 @@ def test_restart_from_savepoint_is_advised_only_before_target_starts(seeded: Pat
 def test_spec_may_change_after_rollback_has_removed_target(seeded: Path) -> None:
     folder, query = read_spec(seeded).folder, seeded.parent / "query"
     (folder / "query.log").write_text("said")
-    (query / "offsets").mkdir()  # as Spark does before it plans
-    # In Real-Time Mode a query writes before it logs its first batch.
+    (query / "offsets").mkdir()  # Spark does so before it plans a batch
+    # In Real-Time Mode, a query writes records before it logs its first batch.
     refused = _run(seeded, "--back")
     assert (refused.code, query.exists()) == (4, True)
     assert "has not logged a batch; in Real-Time Mode" in refused.stderr
@@ -281,7 +287,7 @@ def test_spec_may_change_after_rollback_has_removed_target(seeded: Path) -> None
     assert not query.exists()
     names = sorted(one.name.partition("-")[0] for one in folder.iterdir())
     assert names == ["lock", "plan", "query", "record.html", "record.json"]
-    # Once it went back, the spec may be another.
+    # After the rollback, the spec may change.
     _spec(seeded.parent, target={"checkpoint-dir": "elsewhere"})
     assert "refused: " not in migrate("cut-over", seeded).stderr
 
@@ -291,14 +297,17 @@ def test_spec_may_change_after_rollback_has_removed_target(seeded: Path) -> None
     [
         ("0\n", "the start command succeeded"),
         ("began\n", "its exit code is unknown"),
-        # `kubectl apply && kubectl wait`: seen, the query began at the log end.
+        # Regression: After `kubectl apply && kubectl wait`, a query started at the log end.
         ("1\n", "failed with exit code 1, but may have submitted the query"),
     ],
 )
-def test_rollback_requires_nothing_started_option_if_query_may_start(
+def test_rollback_requires_override_if_query_may_have_started(
     seeded: Path, state: str, how: str
 ) -> None:
-    """Without its seed, the query would start at its own startingOffsets while Flink's job runs."""
+    """The override is ``--nothing-started``.
+
+    Without its seed, a query would start at its own startingOffsets while the Flink job runs.
+    """
     proof, query = read_spec(seeded).folder / "query.state", seeded.parent / "query"
     proof.write_text(state)
     for mode in ((), ("--execute", "--yes")):
@@ -342,8 +351,8 @@ def test_spec_change_after_target_is_written_is_refused(
         )
 
 
-def test_every_dry_run_warns_if_job_restart_is_undetectable(seeded: Path) -> None:
-    """Regression: The spec lost its flink.rest after the check, and no later run warned."""
+def test_every_dry_run_warns_if_restart_of_job_cannot_be_detected(seeded: Path) -> None:
+    """Regression: flink.rest was removed from the spec after the check, and no later run warned."""
     for flink, reason in (
         ({}, "the spec has no flink.rest, so"),
         ({"rest": "http://127.0.0.1:1"}, "cannot determine whether the job was restarted"),
@@ -353,7 +362,7 @@ def test_every_dry_run_warns_if_job_restart_is_undetectable(seeded: Path) -> Non
         assert dry.code == 0, dry.stderr
         assert dry.stderr.count(f"warning: {reason}") == 1
         assert dry.stderr.count("[restart-unseen]") == 1
-    # The steps apply and verify change nothing. The start of the query needs the answer.
+    # The apply and verify steps change nothing here. The start of the query needs the answer.
     with pytest.raises(FlinkRestError, match="no answer"):
         act(open_context(seeded), "start")
 
@@ -382,7 +391,7 @@ def _fail_to_write_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("migrate.extensions.cutover.record.replace_file", full)
 
 
-def test_rollback_with_unwritable_record_is_not_reported_as_unchanged_target(
+def test_rollback_of_target_is_reported_although_record_cannot_be_updated(
     seeded: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Regression: On a full disk, the target was reported as "unchanged, or was partly removed"."""
@@ -420,14 +429,14 @@ def test_rollback_removes_nothing_if_record_cannot_be_written(
 
 
 def test_rollback_removes_seed_whose_metadata_is_empty(seeded: Path) -> None:
-    """Regression: A full disk left the empty file, and the rollback could not be resumed."""
+    """Regression: A full disk left an empty file, and the rollback could not be resumed."""
     (seeded.parent / "query/metadata").write_bytes(b"")
     assert _run(seeded, "--back", "--nothing-started").code == 0
     assert not (seeded.parent / "query").exists()
 
 
 @pytest.mark.parametrize("fails", ["record", "location"])
-def test_failed_adoption_leaves_location_to_its_record(
+def test_location_belongs_to_first_cut_over_after_failed_adoption(
     seeded: Path, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
     """Regression: On a full disk, the location got an ID that no record contained."""
@@ -454,7 +463,7 @@ def test_failed_adoption_leaves_location_to_its_record(
 
 
 def _only_apply(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run no step that needs a broker."""
+    """Run only the apply step, because the other steps need a broker."""
     steps = [step for step in STEPS if step.name == "apply"]
     monkeypatch.setattr("migrate.extensions.cutover.run.STEPS", steps)
     monkeypatch.setattr("migrate.extensions.cutover.run.NAMES", ["apply"])
@@ -581,16 +590,16 @@ def test_edited_cut_over_record_is_refused(seeded: Path) -> None:
 @pytest.mark.slow
 def test_start_command_and_timeouts_may_change_after_apply(seeded: Path) -> None:
     _spec(seeded.parent, start="exit 4", timeouts={"stop": "1m"})
-    assert migrate("cut-over", seeded).code == 6  # no broker to verify with
+    assert migrate("cut-over", seeded).code == 6  # the verify step needs a broker
 
 
-def test_changing_flink_job_is_refused_after_stop_request(tmp_path: Path) -> None:
+def test_change_of_flink_job_in_spec_is_refused_after_stop_request(tmp_path: Path) -> None:
     flink = {"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "s"}
     spec = _spec(tmp_path, flink=flink)
     file = read_spec(spec)
     file.folder.mkdir()
     Record(file, write=True, replace_rolled_back=True).change(state="begun")
-    _spec(tmp_path, flink={**flink, "job": "payments"})  # nobody has stopped one yet
+    _spec(tmp_path, flink={**flink, "job": "payments"})  # no job was stopped yet
     assert migrate("cut-over", spec).code == 6
     _spec(tmp_path, flink=flink)
     Record(file, write=True, replace_rolled_back=True).change_flink(
@@ -612,7 +621,7 @@ def test_changing_flink_job_is_refused_after_stop_request(tmp_path: Path) -> Non
     assert f"flink.job has changed from orders ({'ab' * 16}) to payments" in refused.stderr
 
 
-def test_replacing_recorded_savepoint_with_flink_rest_is_refused(tmp_path: Path) -> None:
+def test_savepoint_in_spec_cannot_be_replaced_with_running_job(tmp_path: Path) -> None:
     """Regression: A running job counted as stopped because of a different job's savepoint."""
     spec = _spec(tmp_path)
     file = read_spec(spec)
@@ -670,10 +679,10 @@ def test_rollback_is_refused_while_flink_stops_job(tmp_path: Path) -> None:
         assert "Flink is already stopping the job" in dry.stdout
 
 
-# -- keyed states that go along ------------------------------------------------------------------
+# -- migration of keyed states -------------------------------------------------------------------
 
-# What a priming leaves, as far as it is looked at: `migrate.spark.prime` itself, on a real stack,
-# does so in tests/integration/test_cut_over.py.
+# Writes the files of a primed location that a cut-over checks. The tests in
+# tests/integration/test_cut_over.py run the real `migrate.spark.prime`.
 _PRIMES = """
 mkdir -p $CUT_OVER_CHECKPOINT_DIR/sources/0 && cd $CUT_OVER_CHECKPOINT_DIR
 mkdir offsets commits && {state}
@@ -693,14 +702,14 @@ _RIGHT = {
 
 @pytest.fixture
 def primed(seeded: Path) -> Path:
-    """A spec whose target is to be primed; the plan is made, and nothing written."""
+    """Return a spec whose target will be primed. The plan exists, and nothing is written."""
     shutil.rmtree(seeded.parent / "query")
     primes = {"states": ["counts/n"], "prime": _PRIMES.format(**_RIGHT)}
     return _spec(seeded.parent, **primes)
 
 
 def _not_written(spec: Path) -> None:
-    """As before the target is written: `primed` is changed from `seeded`."""
+    """Reset the record of a target that was derived from ``seeded`` to not written."""
     edit_and_seal_plan(
         read_spec(spec).folder / "record.json",
         lambda record: record.update(moved_with=None, primed=None, written=None),
@@ -716,13 +725,13 @@ def test_primed_location_is_verified_and_recognized_by_later_run(primed: Path) -
     assert context.record.model.primed == 0
     assert _begun(context) is Started.NO and _first_batch(context) is None
 
-    # A run that was killed before it had written down what it saw.
+    # The run was killed before it recorded the primed batch.
     context.record.change(primed=None, query_id=None)
     again = open_context(primed)
     assert reason_done(again, "apply") is None
     act(again, "apply")
     assert again.record.model.primed == 0
-    # The query's own first batch is the one after.
+    # The query's own first batch follows the primed batch.
     (query / "offsets/1").write_text('v1\n{}\n{"orders":{"0":7,"1":6}}')
     assert _begun(again) is Started.YES and _first_batch(again) is None
     (query / "commits/1").write_text("v1\n{}")
@@ -754,9 +763,9 @@ def test_incorrectly_primed_location_is_refused(
     with pytest.raises(Refused) as again:
         reason_done(open_context(spec), "apply")
     assert again.value.codes == [code]
-    # It stands there: with other states, it would be another one.
+    # The record contains the values of the spec, so a change of the states is detected.
     assert open_context(spec).record.model.moved_with == read_spec(spec).deciding_values()
-    _not_written(spec)  # as if it was primed by hand
+    _not_written(spec)  # as if the location was primed manually
     with pytest.raises(Refused) as by_hand:
         reason_done(open_context(spec), "apply")
     assert by_hand.value.codes == [code]
@@ -771,7 +780,7 @@ def _first_batch(context: CutOverContext) -> int | None:
 
 
 def _fails(spec: Path) -> Path:
-    """The script primes, and then fails by a check of its own."""
+    """Run a script that primes the location and then fails, and return its spec."""
     spec = _spec(spec.parent, states=["counts/n"], prime=_PRIMES.format(**_RIGHT) + "exit 1")
     with pytest.raises(CutOverStopped) as stopped:
         act(open_context(spec), "apply")
@@ -779,7 +788,7 @@ def _fails(spec: Path) -> Path:
     return spec
 
 
-def test_failed_prime_command_is_refused_until_location_is_removed(primed: Path) -> None:
+def test_location_of_failed_prime_command_is_refused_until_it_is_removed(primed: Path) -> None:
     _not_written(primed)
     spec, query = _fails(primed), primed.parent / "query"
     for step in ("plan", "apply"):
@@ -793,12 +802,12 @@ def test_failed_prime_command_is_refused_until_location_is_removed(primed: Path)
         refused = migrate("cut-over", spec, *mode)
         assert refused.code in (4, 5), refused.stderr
         assert "[priming-failed]" in refused.stderr
-    (state := read_spec(spec).folder / "prime.state").write_text("began\n")  # the machine went down
+    (state := read_spec(spec).folder / "prime.state").write_text("began\n")  # power failure
     with pytest.raises(Refused) as unknown:
         reason_done(open_context(spec), "apply")
     assert unknown.value.codes == ["priming-end-unknown"]
     state.write_text("1\n")
-    # Nor is the query started without its states.
+    # The states cannot be removed from the spec either.
     changed = migrate("cut-over", _spec(primed.parent))
     assert changed.code == 4 and "states has changed from counts/n to unset" in changed.stderr
 
@@ -833,7 +842,7 @@ def test_spec_values_are_recorded_when_primed_location_is_adopted(primed: Path) 
     assert open_context(primed).record.model.moved_with == read_spec(primed).deciding_values()
 
 
-def test_location_with_batches_missing_from_record_is_refused(primed: Path) -> None:
+def test_primed_location_is_refused_if_spec_no_longer_has_states(primed: Path) -> None:
     """Regression: Without `states`, a primed batch counted as the query's own batch.
 
     Therefore the start command was not run.
@@ -848,14 +857,14 @@ def test_location_with_batches_missing_from_record_is_refused(primed: Path) -> N
         assert "[location-has-batches]" in refused.stderr
 
 
-def test_rerun_of_prime_command_resets_recorded_primed_batch(primed: Path) -> None:
+def test_rerun_of_prime_command_removes_primed_batch_from_record(primed: Path) -> None:
     _not_written(primed)
-    open_context(primed).record.change(primed=3)  # of a location that was removed since
+    open_context(primed).record.change(primed=3)  # of a location that was removed
     assert _begun(open_context(_fails(primed))) is Started.NO
     assert open_context(primed).record.model.primed is None
 
 
-def test_apply_step_logs_verify_command_for_each_state(
+def test_apply_step_suggests_verify_command_for_each_state(
     primed: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     _not_written(primed)
@@ -904,7 +913,7 @@ def test_shared_lock_does_not_count_as_running_command(tmp_path: Path) -> None:
     with (tmp_path / "query.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
         assert Command(tmp_path, "query").status() is None
-        fcntl.flock(lock, fcntl.LOCK_EX)  # as the command itself holds it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # like the command itself
         assert Command(tmp_path, "query").status() == "running"
 
 
@@ -931,8 +940,8 @@ def test_failed_prime_command_is_rerun_and_running_command_is_awaited(primed: Pa
     assert f"the prime command is still running (process {process})" in back.stderr
     assert f"kill -- -{process};" in back.stderr and "[command-running]" in back.stderr
     (spec.parent / "go").touch()
-    spec = _spec(primed.parent, **states, prime="exit 8")  # it is not run: the first one is there
-    # On a busy machine it has ended before it is looked at.
+    spec = _spec(primed.parent, **states, prime="exit 8")  # not run while the first one runs
+    # On a busy machine, the command may have ended before it is checked.
     ends = ("ends at the planned offsets", "contains the planned offsets")
     assert act(open_context(spec), "apply").endswith(ends)
     changed = migrate("cut-over", _spec(primed.parent))
@@ -945,11 +954,11 @@ def test_rollback_renames_primed_location_if_no_query_started(primed: Path) -> N
     act(open_context(primed), "apply")
     dry = migrate("cut-over", primed, "--back")
     assert f"rename the primed location {query}" in dry.stdout
-    # In Real-Time Mode a query that ran writes before it logs its first batch.
+    # In Real-Time Mode, a query writes records before it logs its first batch.
     (state := read_spec(primed).folder / "query.state").write_text("0\n")
     assert "may have started" in migrate("cut-over", primed, "--back").output
     state.unlink()
-    # Whether somebody has started it without a command does not show.
+    # Without a start command, a manual start cannot be ruled out.
     primes = {"states": ["counts/n"], "prime": _PRIMES.format(**_RIGHT)}
     by_hand = _spec(primed.parent, **primes, start=None)
     assert "does not show whether a query was" in migrate("cut-over", by_hand, "--back").output

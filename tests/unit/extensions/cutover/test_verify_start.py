@@ -1,4 +1,4 @@
-"""The start position of a target, judged by all evidence."""
+"""Verification of the start offsets of a target, using all evidence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from migrate.planning import Verdict
 from migrate.planning.verify import PlanCheck, StartOutcome, Verification, VerifiedPartition
 
 _PLACE = ("orders", 0)
-# A group whose commit is ours still, or somebody else's.
+# The group contains the commits of this cut-over, or newer commits by another client.
 _OURS: dict[str, Any] = {"query_has_committed": False}
 _OTHERS: dict[str, Any] = {"query_has_committed": False, "committed_by_others": {_PLACE}}
 
@@ -54,17 +54,17 @@ def _judge(
         ({}, StartOutcome.OK, {}, True, True),
         ({}, StartOutcome.OK, {"has_begun": False}, True, False),
         ({}, StartOutcome.OK, {"query_has_committed": False}, True, False),
-        # Others have committed for the group.
+        # Other clients have committed for the group.
         ({}, StartOutcome.MOVED_ON, _OTHERS, False, False),
         ({"members_seen": True}, StartOutcome.MOVED_ON, _OTHERS, True, True),
         ({"began_right": True}, StartOutcome.MOVED_ON, _OTHERS, True, True),
         ({"members_seen": True}, StartOutcome.OK, _OURS, True, False),
         ({}, StartOutcome.OK, _OURS, True, False),
-        # They began at the earliest offset, say, and have come to the plan, or not yet.
+        # The other clients may have started at the earliest offset and reached the plan.
         ({}, StartOutcome.OK, _OTHERS, False, False),
         ({}, StartOutcome.REPEATED, _OTHERS, False, False),
         ({"members_seen": True}, StartOutcome.OK, _OTHERS, True, True),
-        # The log start has passed the seed.
+        # The log start offset is above the seed.
         ({}, StartOutcome.OK, {"log_starts": {_PLACE: 81}}, False, False),
         ({}, StartOutcome.OK, {"log_starts": {_PLACE: 80}}, True, True),
         ({}, StartOutcome.OK, {"log_starts": {}}, True, True),
@@ -77,10 +77,10 @@ def _judge(
             False,
             False,
         ),
-        # The log of the query has lost its first batches.
+        # The query's log no longer contains its first batches.
         ({}, StartOutcome.OK, {"gone": True}, False, False),
         ({"began_right": True}, StartOutcome.OK, {"gone": True}, True, True),
-        # What shows a loss is not made better by what was seen.
+        # Earlier evidence does not override a detected loss.
         ({"began_right": True}, StartOutcome.LOST, {}, False, True),
         ({"members_seen": True}, StartOutcome.REPEATED, {}, False, False),
         ({}, StartOutcome.UNKNOWN, {}, False, False),
@@ -180,7 +180,7 @@ def test_partition_missing_from_plan_prevents_verification() -> None:
     ("reached", "ends", "lag"),
     [
         ({0: 80, 1: 20}, {0: 200, 1: 50}, 150),
-        # The query has read records that came after the log ends were read.
+        # The query has read records that were written after the log end offsets were queried.
         ({0: 210, 1: 20}, {0: 200, 1: 50}, 30),
         ({0: 80, 1: 20}, {0: 200}, None),
     ],
