@@ -9,10 +9,10 @@ different times.
 
 Therefore, checkpoints with consecutive numbers are treated as one run, ordered by number. Two runs
 with a gap between their numbers are ordered by time if their times differ by more than
-``MIN_GAP_MS``, and by number otherwise. After a restart of the count, the new numbers may reach
-those of the earlier run, so that no gap separates the runs. For example, 1 to 5 are new, and 6 to 9
-are old. A checkpoint in the same run as the examined checkpoint is reported as ``contradicting`` if
-its time contradicts its number.
+``MIN_GAP_MS``, and by number otherwise. After a restart of the count, the new numbers may reach the
+numbers of the earlier run, so that no gap separates the runs. For example, 1 to 5 are new, and 6 to
+9 are old. A checkpoint in the same run as the examined checkpoint is reported as ``contradicting``
+if its time contradicts its number.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class DynamicEnumeratorState(NamedTuple):
     Attributes:
         version: the version of this enumerator's serializer, not of the clusters' enumerators.
         streams: the metadata service's last response, by stream ID and then by cluster ID.
-        clusters: the enumerator state of each cluster, except those whose enumerator Flink could
+        clusters: the enumerator state of each cluster, except clusters whose enumerator Flink could
             not start.
         retained: the enumerator state of clusters that the metadata service no longer lists.
     """

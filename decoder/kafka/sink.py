@@ -210,7 +210,7 @@ def _read_request(cursor: Cursor, _version: int) -> tuple[_Pending, ...]:
 
 
 def _read_committable(cursor: Cursor, version: int) -> tuple[_Pending, ...]:
-    """Read a committable; return an empty tuple if it only deletes files."""
+    """Read a committable; return an empty tuple if the committable only deletes files."""
     if cursor.skip_if(_FILE_MAGIC):
         return _read_file_committable(cursor, version)
     if version != 1:  # the error's offset points to the version, 8 bytes back

@@ -51,7 +51,7 @@ def split_fields(splits: Sequence[ReaderSplit]) -> Iterator[tuple[int, str, int,
 
 
 class KafkaSource(NamedTuple):
-    """The state of one KafkaSource operator; ``enumerator`` is None without enumerator state."""
+    """The state of one KafkaSource operator; ``enumerator`` is None if its state was not stored."""
 
     reader_splits: Sequence[ReaderSplit]
     enumerator: EnumeratorState | None

@@ -1,9 +1,9 @@
 """Key groups in canonical format, from canonical savepoints; RocksDB rows use the same format.
 
-A key group is one stream (if compressed, one Snappy stream): ``i16`` number of a state, then the
-state's entries {``i32 n``, key; ``i32 n``, value}. If the highest bit of a key's first byte is set,
-an ``i16`` follows the entry: the number of the next state, or FFFF at the end of the key group. A
-state without entries is omitted.
+A key group is one stream (if compressed, one Snappy stream): ``i16`` state number, then the state's
+entries {``i32 n``, key; ``i32 n``, value}. If the highest bit of a key's first byte is set, an
+``i16`` follows the entry: the next state's number, or FFFF at the end of the key group. A state
+without entries is omitted.
 
 *Key*: the key group in 1 byte, or in 2 bytes if the max parallelism is above 128; the keyBy key;
 the namespace; for a MAP, the map key. If neither the key serializer nor the namespace serializer

@@ -1,7 +1,7 @@
 """Key groups in the heap backend's own format: checkpoints and native savepoints.
 
 A key group starts with its ``i32`` number, which is never compressed. Each state listed in the
-stream's head follows, in any order, as ``i16`` number of the state, ``i32 n`` x entry. An entry of
+stream's head follows, in any order, as ``i16`` state number, ``i32 n`` x entry. An entry of
 key-value state consists of namespace, key, and value, each in its serializer's format (the value of
 a LIST or a MAP starts with ``i32 n``). An entry of a priority queue is a timer. If the stream is
 compressed, each state is a separate Snappy stream.

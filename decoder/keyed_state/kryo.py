@@ -422,9 +422,9 @@ class _Reader:
         In 2.24: comparator if the collection is sorted, varint n, n objects with their classes. In
         5.6: varint n + 1, comparator if the collection is sorted, n objects with their classes. If
         the high bit of the varint's first byte is set, all non-null objects have the same class. In
-        that case, the n objects are replaced with their class, a ``bool`` for whether some objects
-        are null (if the collection can have ``nulls``), and n objects without their classes. If all
-        objects are null, the class ID is 0, and nothing follows.
+        that case, the last part is: their class; a ``bool`` for whether some objects are null (only
+        if the collection can have ``nulls``); and n objects without their classes. If all objects
+        are null, the class ID is 0, and nothing follows.
         """
         if not self._is_kryo_5:
             if sorted_:

@@ -1,8 +1,9 @@
 """States in RocksDB or ForSt files: checkpoints and native savepoints.
 
-The handle contains the database's files by name, and a stream with only the head (the names and
-serializers of the states). Each state is a column family with the state's name; keys and values of
-the rows are in canonical format. The files may also contain rows of other subtasks' key groups.
+The handle contains the database's files by name, and a stream that contains only the head (the
+names and serializers of the states). Each state is a column family with the state's name; the keys
+and values of the rows are in canonical format. The files may also contain rows of other subtasks'
+key groups.
 
 RocksDB itself reads a temporary copy of the files, through the ``rocksdict`` package. The OPTIONS
 file contains the merge operator. Without the merge operator, RocksDB would silently omit the

@@ -30,7 +30,7 @@ def attributes_without(instance: object, cached: str) -> dict[str, Any]:
 
 
 class Stream:
-    """A stream's bytes by range; ``label`` is the stream's name in error messages."""
+    """A stream that is read in ranges; ``label`` is the stream's name in error messages."""
 
     def __init__(self, stream: StreamState, files: StateFiles, label: str) -> None:
         self._stream = stream

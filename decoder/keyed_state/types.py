@@ -212,7 +212,7 @@ class Avro:
 
 
 class SqlKind(Enum):
-    """A logical type without parameters that change its bytes."""
+    """A logical type whose parameters, if any, do not change the bytes of its values."""
 
     BOOLEAN = auto()  # bool
     TINYINT = auto()  # int

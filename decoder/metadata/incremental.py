@@ -86,7 +86,7 @@ def _skip_one_by_one(data: bytes, position: int, count: int) -> tuple[int, int]:
 
 
 def _skip_stream(data: bytes, start: int) -> tuple[int, int]:
-    """Step over a FILE, RELATIVE, or BYTE_STREAM handle; return its end and its state's size."""
+    """Step over a FILE, RELATIVE, or BYTE_STREAM handle; return its end and the state's size."""
     size: int
     kind, size, length = _FILE.unpack_from(data, start)
     if kind == 2:  # FILE: size, URI

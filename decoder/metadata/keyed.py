@@ -47,7 +47,7 @@ class IncrementalState(NamedTuple):
 
 
 class ChangelogState(NamedTuple):
-    """ChangelogStateBackendHandle, or a handle with only changes.
+    """ChangelogStateBackendHandle, or a handle that contains only changes.
 
     ``base`` contains the handles of the materialized state, and ``change_count`` is the number of
     handles of later changes.

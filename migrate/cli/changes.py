@@ -119,7 +119,7 @@ def save_plan(
 
 
 def show_plan(move: Plan, *, needed: bool, wide: bool = False) -> None:
-    """Show a plan's partitions on stderr if it is refused, saved, or about to be applied."""
+    """Show the partitions of a plan on stderr, before the plan is refused, saved, or applied."""
     from migrate.report.plan import plan_table
 
     if move.partitions and sys.stderr is not None:

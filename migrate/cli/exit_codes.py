@@ -34,7 +34,8 @@ _EXITS: tuple[tuple[type[MigrateError], Exit], ...] = (
 def exit_of(error: Exception) -> Exit:
     """Return the exit code for an error; ``BUG`` for an unexpected type of error.
 
-    The commands catch ``CutOverStopped`` and ``QueryFailed``, and exit with ``NOT_VERIFIED``.
+    ``CutOverStopped`` and ``QueryFailed`` are not included, because the commands catch these errors
+    and exit with ``NOT_VERIFIED``.
     """
     # Imported here, because a command without an error does not need the decoder.
     from decoder import DecodeError, ErrorKind
@@ -58,7 +59,7 @@ def exit_of(error: Exception) -> Exit:
 
 
 def _is_of_the_system(cause: BaseException | None) -> bool:
-    """Return whether permissions or the system prevented the use of a file."""
+    """Return whether missing permissions or a system error prevented the use of a file."""
     return isinstance(cause, PermissionError) or (
         isinstance(cause, OSError) and cause.errno in _OF_THE_SYSTEM
     )

@@ -40,7 +40,7 @@ def explain(
 
 
 def _page_of_word(word: str) -> str:
-    """Return a line about a word that is not a code, such as a verdict; "" if it is unknown."""
+    """Return a line about a word that is not a code, such as a verdict; "" for an unknown word."""
     from migrate.model.extensions import declared
     from migrate.planning.plan import Verdict
 

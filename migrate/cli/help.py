@@ -39,7 +39,7 @@ def command_help(command: Any, ctx: Any, *, all_options: bool = True) -> str:
     Args:
         command: the Typer command.
         ctx: the command's context.
-        all_options: True to show everything. False for the first options section, the first
+        all_options: True to show everything. False to show the first options section, the first
             paragraph, and two examples.
     """
     arguments: list[Any] = []

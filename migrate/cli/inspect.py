@@ -60,7 +60,7 @@ def inspect(
 
 
 def _summary(chk: str, extraction: Extraction, findings: Sequence[Finding]) -> str:
-    """Return a line with the numbers of sources, positions, and findings, and any next command."""
+    """Count the sources, positions, and findings in one line; suggest the next command, if any."""
     positions = sum(len(source.position_fields) for source in extraction.sources)
     severities = Counter(finding.severity for finding in findings)
     summary = ", ".join(

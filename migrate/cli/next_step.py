@@ -63,7 +63,7 @@ def verification(
     stays in the job's cluster, and has no option that can change positions.
 
     Args:
-        chk: the checkpoint or other input of the move, or None with a plan.
+        chk: the checkpoint or other input of the move, or None if a plan was applied.
         plan: the plan file that was applied, or None.
         origin: the origin of the positions.
         target: the target, in the format for ``verify``.

@@ -39,7 +39,7 @@ class BusyLine:
     def __init__(self) -> None:
         self._redrawn = Ticker(_BETWEEN_SECONDS, self._draw)
         self._lines = ProgressLines(lambda line: say(line))
-        # For each stage that has not ended, the ticker that shows it; None if nothing shows it.
+        # The ticker that shows each stage that has not ended; None for a stage that is not shown.
         self._watching: list[Ticker | None] = []
         self._drawn = False
         self._disabled = False
@@ -198,8 +198,8 @@ class _Messages(logging.Handler):
 class _MessagesOfLibraries(logging.Handler):
     """A handler that, with ``-v``, shows warnings and errors from other libraries, each line once.
 
-    Without ``-v``, it shows nothing. It is still needed, because Python would print the messages if
-    the root logger had no handler.
+    Without ``-v``, it shows nothing. It is needed even then, because Python would print the
+    messages if the root logger had no handler.
     """
 
     def __init__(self) -> None:

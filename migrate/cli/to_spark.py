@@ -43,7 +43,7 @@ _SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")
 
 
 def parse_spark_sources(texts: Iterable[str]) -> dict[int, list[str]]:
-    """Parse ``N=S`` arguments; return the names of Flink sources by the number of the stream.
+    """Parse ``N=S`` arguments; return the names of the Flink sources for each stream number.
 
     Raises:
         UsageError: an argument does not have this format.

@@ -60,7 +60,7 @@ PLAN_TO_WRITE = option(
     "Save the plan as JSON, for review and for --plan. Nothing else is written.", metavar="FILE"
 )
 WIDE = option("Show all columns of the table.", panel="Output")
-# The option that is named after the Python argument, and its alias.
+# The flag with the name of the Python argument, and an alias for it.
 ALLOW_NEWER_COMMITS = ("--allow-moved-on", "--allow-newer-commits")
 
 
@@ -70,12 +70,12 @@ def with_options(
     help: Mapping[str, str] | None = None,
     daily: Collection[str] = (),
 ) -> Callable[..., None]:
-    """Set the command's parameters, from which Typer creates its options.
+    """Set the command's parameters, from which Typer creates the command's options.
 
     A parameter whose default is an ``Option`` becomes that option. A parameter whose type is a
     TypedDict becomes one option per key; the command gets a dict of the keys that have a value.
-    ``help`` replaces the TypedDict's help text for each key that it contains. ``daily`` contains
-    the TypedDict keys whose options ``-h`` shows for this command.
+    For the keys in ``help``, the text in ``help`` replaces the help text in the TypedDict.
+    ``daily`` contains the TypedDict keys whose options ``-h`` shows for this command.
     """
     parameters: list[Parameter] = []
     options: dict[str, Option] = {}
@@ -134,7 +134,7 @@ def _parameter(name: str, kind: Any, option: Option, help: str | None = None) ->
 
 
 def _with_requirement(help: str, option: Option) -> str:
-    """Add the options that an option requires to its help, before a default in brackets."""
+    """Add the required options to an option's help; a default in brackets stays at the end."""
     if not option.requires:
         return help
     with option_names.command_line_notation():

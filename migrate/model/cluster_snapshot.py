@@ -27,9 +27,9 @@ class LogRange:
         end: the log end offset. The next record will get this offset.
         first_since: the offset of the first record at or after ``Question.since``, or the log end
             offset if there is no such record; None if ``since`` is None.
-        first_at: the same, but for ``Question.at``.
-        leader_epoch: the current leader epoch of the partition, if the broker reports it. The epoch
-            changes with each election, so it is not part of the range.
+        first_at: like ``first_since``, but for ``Question.at``.
+        leader_epoch: the current leader epoch of the partition, if the broker reports it. Ranges
+            are compared without the epoch, because it changes with each election.
     """
 
     start: int
@@ -39,7 +39,7 @@ class LogRange:
     leader_epoch: int | None = field(default=None, compare=False)
 
     def covers(self, offset: int) -> bool:
-        """Return whether a reader can start at an offset: it is in the log or at the log's end."""
+        """Return whether a reader can start at an offset (in the log, or at the end of the log)."""
         return self.start <= offset <= self.end
 
 
@@ -50,11 +50,11 @@ class Committed:
     Attributes:
         next_offset: the offset of the next record to read.
         metadata: the string that the committing client stored with the offset, up to
-            ``offset.metadata.max.bytes`` bytes of UTF-8. It belongs to the group's client.
+            ``offset.metadata.max.bytes`` bytes of UTF-8. The string belongs to the group's client.
         leader_epoch: the leader epoch of the last record that the committing client read, if the
-            client stored it. Flink does not store it. Before a consumer starts from an offset with
-            an epoch, it asks the broker whether the log was truncated (KIP-320; SubscriptionState @
-            kafka-clients 4.1.1).
+            client stored it. Flink does not store it. A consumer that starts from an offset with an
+            epoch first queries the broker whether the log was truncated (KIP-320; SubscriptionState
+            @ kafka-clients 4.1.1).
     """
 
     next_offset: int
@@ -129,7 +129,7 @@ class ClusterSnapshot:
         alike: for each topic that does not exist, the existing topics with a similar name.
         matched_topics: for each topic that matches ``Question.pattern`` and is not one of
             ``Question.topics``, the time of its first record with a timestamp, in epoch
-            milliseconds; None without such a record.
+            milliseconds; None if the topic has no such record.
         transactions: the outcome of each transaction; empty if the outcomes could not be read.
         transactions_error: the reason that the outcomes could not be read; empty if they were read.
         unreachable: for each partition without an answer, the reason, such as a missing leader.

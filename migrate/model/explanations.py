@@ -1,8 +1,8 @@
 """The meaning of each code, and the user's remedies.
 
-The texts about findings and warnings are in ``explanations.md``: in this package for the core, and
-in the package of each extension for its warnings. The first lines of the core's file describe the
-format. The texts about refusals and errors are in the catalogs of messages.
+The core's findings and warnings are explained in ``explanations.md`` in this package. The warnings
+of an extension are explained in ``explanations.md`` in the extension's package. The first lines of
+the core's file describe the format. Refusals and errors are explained in the message catalogs.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _wrap(text: str) -> list[str]:
 
 
 def read_explanations() -> Mapping[str, Explanation]:
-    """Return the explanation of each code of the core and of the installed extensions, sorted."""
+    """Return the explanations of the core and of the installed extensions, sorted by code."""
     texts = {}
     for package in (__package__, *extension_packages()):
         file = files(package).joinpath("explanations.md")

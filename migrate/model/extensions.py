@@ -4,11 +4,12 @@ The core does not import extensions directly. The core finds the extensions by t
 ``EXTENSIONS``, and imports the package of an extension only when it needs a name from the package.
 An extension declares these constants in its package:
 
-- ``COMMANDS``: a ``CommandText`` by command. The command functions are in its ``cli`` module.
+- ``COMMANDS``: for each command, a ``CommandText``. The functions of the commands are in the
+  extension's ``cli`` module.
 - ``CALLS``, ``SPARK_CALLS``: the names that ``migrate`` and ``migrate.spark``, respectively,
   export, with the module of each name.
-- ``SERVICES``: the names that the core and other extensions use (``service``), with the module of
-  each name.
+- ``SERVICES``: the names that the core and other extensions access through ``service``, with the
+  module of each name.
 - ``MOVED_OPTIONS``: for each replaced option, such as ``to-spark --state``, the command line to use
   instead.
 - ``SCHEMAS``: for each command, the module, the class, and the title of its report's JSON Schema.

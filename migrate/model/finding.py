@@ -35,12 +35,13 @@ class CodePolicy(NamedTuple):
             source.
         another_source: True if the finding is always about a source that the user cannot choose. If
             the user chooses sources by name, such a finding does not count, because it cannot be
-            about them.
+            about the chosen sources.
         unread: True if the finding is about an unreadable Kafka source. If the checkpoint has no
             other source, the plan shows this finding instead of the error "no Kafka source".
         by_partition: True if the plan shows the fact in each partition's row instead of as a
             finding.
-        scan_obstacle: True if a scan counts a warning as an obstacle, because the user must decide.
+        scan_obstacle: True if a scan counts even a warning as an obstacle, because the user must
+            decide.
         shown_for_groups: True if a move to a consumer group shows the finding at any severity.
         allowed: a function that returns whether policies allow the move despite the finding.
         way_out: the template of the user's remedy for a blocker.

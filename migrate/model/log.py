@@ -12,7 +12,7 @@ log = logging.getLogger("migrate")
 # Without a handler on this logger, Python would print warnings to stderr.
 log.addHandler(logging.NullHandler())
 
-# The attribute of a log record: True if the record is shown each time. Otherwise, equal warnings
+# A log record whose attribute of this name is True is shown each time. Otherwise, equal warnings
 # and details are shown once.
 REPEATED = "repeated"
 

@@ -75,7 +75,7 @@ class MessageTemplate:
         """Return a message with facts.
 
         Raises:
-            TypeError: a fact of the template is missing, or the template has no such fact.
+            TypeError: a fact of the template is missing, or a passed fact is not in the template.
         """
         if facts.keys() != self.fields:
             different = ", ".join(sorted(facts.keys() ^ self.fields))
@@ -109,8 +109,8 @@ finding = partial(MessageTemplate, kind=Kind.FINDING)
 class Message(str):
     """The text of a reason that stops a move, with the reason as data.
 
-    The text shows options as its reader would write them: in the notation of the call that found
-    the reason (``migrate.model.option_names.notation``).
+    The text shows options as the user would write them: in the notation of the call that found the
+    reason (``migrate.model.option_names.notation``).
 
     Attributes:
         template: the code and the template of the text.

@@ -81,8 +81,8 @@ def _text(value: Value) -> str:
     return str(value.value if isinstance(value, Enum) else value)
 
 
-# The notation of the process. Messages are also created in threads, which do not see a context
-# variable.
+# The notation of the process. It is not a context variable, because messages are also created in
+# threads, which do not inherit context variables.
 _of_process: Notation = python_call
 _of_call: ContextVar[Notation | None] = ContextVar("notation", default=None)
 # The options that the current call sets itself, so the user cannot set them.
@@ -90,7 +90,7 @@ _chosen_by_call: ContextVar[Collection[str]] = ContextVar("chosen", default=())
 
 
 def option(name: str, value: Value = None) -> str:
-    """Return an option and any value, as the reader of the message would write it.
+    """Return an option, with a value if there is one, as the reader of a message would write it.
 
     Args:
         name: the name of the Python argument.
@@ -101,7 +101,7 @@ def option(name: str, value: Value = None) -> str:
 
 
 def can_set(name: str) -> bool:
-    """Return whether the reader of a message can set an option; a cut-over sets some itself."""
+    """Return whether the reader of a message can set an option; a cut-over sets some options."""
     return name not in _chosen_by_call.get()
 
 
@@ -112,7 +112,7 @@ def notation() -> Notation:
 
 @contextmanager
 def process_notation(notation: Notation) -> Iterator[None]:
-    """Write the options of all messages of this process in a notation.
+    """Write the options in all messages of this process in ``notation`` while the block runs.
 
     To use the same notation in worker processes, pass a function that can be pickled, such as
     ``command_line``.
@@ -126,7 +126,7 @@ def process_notation(notation: Notation) -> Iterator[None]:
 
 
 def command_line_notation() -> AbstractContextManager[None]:
-    """Write the options of all messages of this process as flags."""
+    """Write the options in all messages of this process as flags while the block runs."""
     return process_notation(command_line)
 
 

@@ -20,14 +20,14 @@ _Choice = TypeVar("_Choice", bound=Enum)
 
 
 class OnExpired(str, Enum):
-    """The policy for a position below the log start, where Kafka has deleted the records."""
+    """The policy for a position below the log start offset, where Kafka has deleted the records."""
 
     FAIL = "fail"
     EARLIEST = "earliest"
 
 
 class OnBeyondEnd(str, Enum):
-    """The policy for a position beyond the log end."""
+    """The policy for a position above the log end offset."""
 
     FAIL = "fail"
     LATEST = "latest"
@@ -69,13 +69,13 @@ class OnAmbiguous(str, Enum):
     """The policy for a position whose records match several offsets in the target's cluster."""
 
     FAIL = "fail"
-    FIRST = "first"  # the first place; loses no record, may duplicate records up to the last place
+    FIRST = "first"  # the lowest offset; no record is lost, but some records may be duplicated
 
 
 class Compare(str, Enum):
     """The extent of the comparison between a topic and its copy in another cluster."""
 
-    SAMPLES = "samples"  # up to 100,000 records on each side of the position, and samples
+    SAMPLES = "samples"  # up to 100,000 records on each side of the position; samples of the rest
     ALL = "all"
 
 
@@ -172,7 +172,7 @@ class Policies:
 
     @property
     def unresolved_since(self) -> int | None:
-        """The time of ``unresolved``, in epoch milliseconds, if it is a time."""
+        """The time in ``unresolved``, in epoch milliseconds, or None if it contains a policy."""
         return self.unresolved if isinstance(self.unresolved, int) else None
 
     @property

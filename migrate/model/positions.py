@@ -79,7 +79,7 @@ class Origin:
         number: the number of the checkpoint or batch; 0 for another input.
         newer: the numbers of newer complete checkpoints in the job's checkpoint directory, in the
             order of ``Siblings.newer``; for a query, the batch that it has started but not
-            committed. A saved plan contains only the last of them.
+            committed. A saved plan contains only the last of these numbers.
         stopped: True if the job ended with this checkpoint.
         written_at: the time at which the checkpoint was written or the batch was committed, in
             epoch milliseconds; None if unknown.
@@ -100,12 +100,12 @@ class Origin:
 
     @property
     def reader(self) -> str:
-        """Return the kind of the reader of the positions: ``job``, ``query``, or ``group``."""
+        """Return the kind of reader that has these positions: ``job``, ``query``, or ``group``."""
         return {"checkpoint": "job", "batch": "query", "positions": "group"}[self.kind]
 
     @property
     def how_to_stop(self) -> str:
-        """Return an instruction to stop the job without duplicates."""
+        """Return an instruction for stopping the job without duplicating records."""
         if self.is_legacy:
             return "take a savepoint with flink savepoint, and cancel the job immediately"
         return "stop the job with a savepoint"

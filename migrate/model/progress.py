@@ -1,7 +1,7 @@
 """Progress messages about long stages, for outputs on which lines cannot be redrawn.
 
 Examples of such outputs are a log file, a cron job's output, and a notebook. A stage is a block of
-code in ``timed``.
+code in a ``with timed(...)`` statement.
 """
 
 from __future__ import annotations

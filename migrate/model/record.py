@@ -87,9 +87,12 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A request for at most ``before`` records below ``at``, and at most ``after`` from ``at`` on.
+    """A request for the records around an offset or a time.
 
     Attributes:
+        at: the offset or time.
+        before: the maximum number of records below ``at``.
+        after: the maximum number of records from ``at`` on.
         is_time: True if ``at`` is a time in epoch milliseconds instead of an offset. The time
             stands for the offset of the first record with that time or a later time, or for the log
             end offset if there is no such record.

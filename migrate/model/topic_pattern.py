@@ -114,7 +114,7 @@ def _compiled(text: str) -> re.Pattern[str]:
 def suggested_pattern(
     topics_by_source: Iterable[Iterable[str]], excluded: frozenset[str] = frozenset()
 ) -> TopicPattern | None:
-    """Derive a pattern from each source's topics; None if no names have a common part.
+    """Derive a pattern from each source's topics; return None if no names have a common part.
 
     The pattern consists of the common prefix and the common suffix of a source's topics, each
     truncated at a separator. For example, ``orders-eu`` and ``orders-us`` suggest ``orders-.*``.

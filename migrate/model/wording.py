@@ -28,7 +28,7 @@ def counted(count: int, noun: str, nouns: str | None = None) -> str:
 
 
 def join_some(texts: Iterable[str], most: int, separator: str = ", ") -> str:
-    """Join the first ``most`` texts, and append the number of the others: ``a, b and 3 more``."""
+    """Join the first ``most`` texts, and append how many texts remain: ``a, b and 3 more``."""
     texts = list(texts)
     more = len(texts) - most
     tail = f"{separator.strip(', ')} and {more} more" if more > 0 else ""
