@@ -129,8 +129,10 @@ def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
         numbers = partitions.setdefault(topic, set())
         for match in matches:
             if match is None or not topic:
+                name, _, number = text.rpartition("-")
+                meant = f" (did you mean {name}:{number}?)" if name and number.isdecimal() else ""
                 raise UsageError(
-                    f"{option('partitions')} {text!r} does not have the form TOPIC:0-3,5"
+                    f"{option('partitions')} {text!r} does not have the form TOPIC:0-3,5{meant}"
                 )
             first, last = int(match[1]), int(match[2] or match[1])
             if not first <= last < first + _MOST_PARTITIONS:

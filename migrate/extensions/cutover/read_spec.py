@@ -108,7 +108,8 @@ def _problem(problem: ErrorDetails) -> str:
         case "string_type" if keys[0] == "timeouts":
             expected = "a duration is expected, such as 10s or 10m"
         case kind:
-            expected = _EXPECTED.get(kind, problem["msg"].removeprefix("Value error, "))
+            text = problem["msg"].removeprefix("Value error, ").replace("Input should", "must")
+            expected = _EXPECTED.get(kind, text)
     is_example = name in _EXAMPLES and problem["type"] != "value_error"
     example = f", such as {_EXAMPLES[name]}" if is_example else ""
     return f"{name}: {expected}{example}"
