@@ -140,6 +140,9 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
         return _recognize(join(pointer, METADATA_FILE), files) or _suggest_newest(pointer, files)
     if location := _location_around(pointer, names, files):
         return f"the directory is a Spark query's checkpoint location; pass spark:{location}"
+    parent, name = posixpath.split(pointer.rstrip("/"))
+    if name in _FOLDERS_OF_A_JOB and (newest := _suggest_newest(parent or ".", files)):
+        return f"Flink stores only state files in {name}; {newest}"
     return _suggest_children(pointer, names, files)
 
 

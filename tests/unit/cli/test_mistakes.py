@@ -81,6 +81,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("empty/chk-1", b""),
         ("short/chk-1", metadata[:200]),
         ("job/savepoint-1", metadata),
+        ("retained/chk-4", metadata),
     ):
         directory = Path(name)
         directory.mkdir(parents=True)
@@ -94,6 +95,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "jobs/a",
         "jobs/b",
         "flink/job/taskowned",
+        "retained/shared",
     ):
         Path(empty).mkdir(parents=True)
     assert migrate("to-spark", _CHK, "--plan-out", "plan.json").code == 0
