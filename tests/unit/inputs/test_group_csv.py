@@ -13,7 +13,7 @@ from tests.support.command import migrate
 from tests.support.golden import golden
 from tests.support.reasons import message_of
 
-# The real output of kafka-consumer-groups --export of Kafka 4.1.1 for the groups ga and gb.
+# Real output of kafka-consumer-groups --export (Kafka 4.1.1) for the groups ga and gb.
 _TWO_GROUPS = Path(__file__).parents[1] / "field" / "11-two-groups" / "two.csv"
 
 
@@ -34,13 +34,13 @@ def test_csv_of_two_groups_requires_choice_of_group() -> None:
         ("gb", {"payments": {"0": 7, "1": 8}, "short": {"0": 20}}),
     ],
 )
-def test_csv_group_is_selected_by_fragment(group: str, offsets: object) -> None:
+def test_group_in_csv_file_is_selected_after_number_sign(group: str, offsets: object) -> None:
     result = migrate("to-spark", f"csv:{_TWO_GROUPS}#{group}")
     assert result.code == 0, result.stderr
     assert json.loads(result.stdout) == offsets
 
 
-def test_unknown_group_of_a_csv_is_refused(tmp_path: Path) -> None:
+def test_unknown_group_in_csv_file_is_refused(tmp_path: Path) -> None:
     result = migrate("to-spark", f"csv:{_TWO_GROUPS}#gc")
     assert result.code == 2
     assert "contains no group 'gc'; it contains: 'ga', 'gb'" in result.stderr
@@ -51,7 +51,7 @@ def test_unknown_group_of_a_csv_is_refused(tmp_path: Path) -> None:
     assert "its lines contain no group" in result.stderr
 
 
-def test_file_and_group_may_contain_a_number_sign(tmp_path: Path) -> None:
+def test_csv_file_name_and_group_name_may_contain_number_sign(tmp_path: Path) -> None:
     file = tmp_path / "a#b.csv"
     file.write_text("g#1,payments,0,5\nh,payments,0,6\n")
     result = migrate("to-spark", f"csv:{file}#g#1")
@@ -76,7 +76,7 @@ def test_plan_of_selected_csv_group_is_verified(tmp_path: Path) -> None:
     assert migrate("verify", f"plan:{plan}", f"spark:{tmp_path / 'q'}").code == 0
 
 
-# Texts as KafkaOffsetGen.CheckpointUtils.offsetsToStr and the tests of Hudi write them.
+# Strings from KafkaOffsetGen.CheckpointUtils.offsetsToStr and from Hudi's tests.
 @pytest.mark.parametrize(
     ("text", "offsets"),
     [
@@ -142,7 +142,9 @@ def test_inline_json_is_refused_with_hint_to_use_file() -> None:
     )
 
 
-def test_describe_table_and_query_progress_are_recognized_in_error(tmp_path: Path) -> None:
+def test_error_recognizes_describe_table_passed_as_csv_and_query_progress_passed_as_json(
+    tmp_path: Path,
+) -> None:
     described = tmp_path / "describe.txt"
     described.write_text("\nGROUP    TOPIC   PARTITION  CURRENT-OFFSET  LAG\ng  orders  0  5  5\n")
     result = migrate("to-spark", f"csv:{described}")

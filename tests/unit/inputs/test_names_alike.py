@@ -24,7 +24,7 @@ _SAYS = "group:g44: the group does not exist (did you mean 'g4'?) [no-such-group
 
 @pytest.fixture(autouse=True)
 def broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer every query with a topic, and if a group is passed, report it as missing."""
+    """Answer every query with one topic, and report every group as missing."""
 
     def take_snapshot(_: object, question: Question) -> ClusterSnapshot:
         group = _NOT_THERE if question.source_group is not None else None
@@ -33,14 +33,14 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", take_snapshot)
 
 
-def test_missing_group_triggers_warning_in_every_format(tmp_path: Path) -> None:
+def test_warning_about_missing_group_suggests_similar_group(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     sides = load_sides(parse_side(str(chk)), parse_side("group:g44"), {"bootstrap.servers": "x:1"})
     assert sides.warnings == (_SAYS,)
 
 
 def test_verify_warns_of_missing_group(tmp_path: Path) -> None:
-    """Regression: `verify` reported only "5 missing"."""
+    """Regression: `verify` reported "5 missing", but not that the group did not exist."""
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     result = migrate("verify", chk, "group:g44", "-b", "127.0.0.1:1")
     assert result.code == 5
@@ -57,10 +57,10 @@ def test_verify_warns_of_missing_group(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_missing_topic_gets_suggestion_of_similar_topic(
+def test_refusal_of_missing_topic_suggests_similar_topic(
     tmp_path: Path, mapped: dict[str, str], problem: Message
 ) -> None:
-    """Regression: For a name from --topic-map, the remedy was to pass the job's brokers."""
+    """Regression: If a target topic of --topic-map was missing, the remedy was about brokers."""
     extraction = extract(read_checkpoint(write_source(tmp_path / "chk-7", {0: splits("t", [1])})))
     name = mapped.get("t", "t")
     snapshot = ClusterSnapshot({}, alike={name: ("payments",)})

@@ -33,7 +33,7 @@ _BROKER = {"bootstrap.servers": "x:1"}
 
 @pytest.fixture(autouse=True)
 def logs(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[int, LogRange]]:
-    """Answer questions with these logs, and that of all groups only ``g`` exists."""
+    """Answer queries with these logs, and report every group except ``g`` as missing."""
     logs = dict(_LOGS)
 
     def take_snapshot(_: object, question: Question) -> ClusterSnapshot:
@@ -56,7 +56,7 @@ def test_diff_compares_group_with_log_bounds() -> None:
         assert (loaded.logs, loaded.warnings) == (_LOGS, ())
 
 
-def test_diff_warns_once_of_group_missing_on_both_sides() -> None:
+def test_diff_prints_single_warning_if_both_sides_are_same_missing_group() -> None:
     loaded = load_sides(parse_side("group:h"), parse_side("group:h"), _BROKER)
     assert loaded.warnings == (
         "group:h: the group does not exist (did you mean 'g'?) [no-such-group]",
@@ -116,7 +116,7 @@ def test_invalid_diff_side_is_usage_error(name: str, told: str) -> None:
 
 
 @pytest.mark.parametrize(("end", "told"), [(5, False), (6, True)])
-def test_possible_output_beyond_logged_batch_is_warned_about_if_records_remain(
+def test_diff_warns_of_possible_unlogged_batches_if_topic_has_later_records(
     tmp_path: Path, end: int, told: bool, logs: dict[str, dict[int, LogRange]]
 ) -> None:
     """The query's logs lack batch numbers, as with asynchronous progress tracking."""
@@ -154,7 +154,7 @@ def test_possible_output_beyond_logged_batch_is_warned_about_if_records_remain(
         (5, None, Relation.ONLY_LEFT, None),
     ],
 )
-def test_diff_relation_of_sides_follows_from_their_start_offsets(
+def test_diff_compares_start_offsets_of_both_sides_for_each_partition(
     left: Start | None, right: Start | None, relation: Relation, difference: int | None
 ) -> None:
     sides = [
@@ -168,7 +168,7 @@ def test_diff_relation_of_sides_follows_from_their_start_offsets(
 
 
 def test_diff_reads_same_group_name_in_both_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: Both sides were read in the cluster of RIGHT, and always matched."""
+    """Regression: Both sides were read from the cluster of RIGHT, so they always matched."""
     clusters = {"old:1": 5, "new:1": 7}
 
     def take_snapshot(config: dict[str, str], _: Question) -> ClusterSnapshot:
@@ -193,24 +193,24 @@ _MARKED = {("t", 0): Committed(5, "bDUAAAAAAA==")}
 
 @pytest.fixture
 def client_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer that ``group:g`` has an offset with the metadata of Parallel Consumer."""
+    """Answer queries with a group ``g`` whose offset has metadata of Parallel Consumer."""
     group = GroupView("g", True, "Empty", "classic", (), _MARKED)
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 9)}}, "cluster", source_group=group)
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
 
 
 @pytest.mark.usefixtures("client_metadata")
-def test_diff_warns_of_client_metadata_in_group(tmp_path: Path) -> None:
+def test_diff_warns_if_committed_offset_has_metadata_of_client(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [5])})
     result = migrate("diff", chk, "group:g", "-b", "localhost:1")
     assert "[metadata-of-client]" in result.stderr
 
 
 @pytest.mark.usefixtures("client_metadata")
-def test_verify_fails_for_planned_offset_with_client_metadata(
+def test_verify_fails_if_committed_offset_has_metadata_of_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: The group was verified, but Parallel Consumer would skip records."""
+    """Regression: `verify` succeeded, although Parallel Consumer would skip records."""
     monkeypatch.chdir(tmp_path)
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [5])})
     result = migrate("verify", chk, "group:g", "-b", "localhost:1")

@@ -1,7 +1,7 @@
 """Read the start and the next positions of a Spark query from its checkpoint location.
 
-Each Spark version wrote golden locations. The expected result is the actual start of that Spark
-after a restart.
+Each Spark version wrote golden locations. The expected positions are the actual start of this Spark
+version after a restart.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def by_partition(said: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, 
         ({}, False),
         ({"4": batch('{"t":{"0":3}}')}, False),
         ({"4": 'v1\n\n{"t":{"0":3}}'}, True),
-        # The oldest tells: it may have been started with another trigger since.
+        # The oldest entry decides. The query may have been restarted with a different trigger.
         ({"9": 'v1\n\n{"t":{"0":3}}', "10": batch('{"t":{"0":3}}')}, True),
         ({"9": batch('{"t":{"0":3}}'), "10": 'v1\n\n{"t":{"0":3}}'}, False),
     ],
@@ -72,10 +72,10 @@ def test_continuous_trigger_is_recognized_by_missing_metadata_in_log(
     assert has_begun_batch(where, LocalFiles()) is bool(offsets)
 
 
-# -- what each Spark wrote -----------------------------------------------------------------------
+# -- golden locations of each Spark version ------------------------------------------------------
 
 
-def test_golden_locations_cover_each_job_of_each_spark() -> None:
+def test_golden_locations_cover_each_job_of_each_spark_version() -> None:
     sparks = {entry["spark"] for entry in ENTRIES}
     assert {spark[:3] for spark in sparks} == {"3.5", "4.0", "4.1", "4.2", "4.3"}
     assert {entry["name"] for entry in ENTRIES} == {
@@ -93,15 +93,15 @@ def test_golden_files_match_manifest() -> None:
 
 
 @EACH
-def test_committed_positions_match_restart_of_spark(entry: dict[str, Any]) -> None:
+def test_committed_positions_equal_start_of_real_query_after_restart(entry: dict[str, Any]) -> None:
     found = committed_positions("spark:x", GOLDEN / entry["name"])
     assert found.starts == by_partition(entry["goes_on_at"])
-    # Otherwise reading the seeds would do.
+    # Otherwise, an implementation that reads only the seeds would pass.
     assert found.starts != by_partition(entry["started_at"])
 
 
 @EACH
-def test_start_positions_match_options_of_spark(entry: dict[str, Any]) -> None:
+def test_starting_positions_equal_first_start_of_real_query(entry: dict[str, Any]) -> None:
     found = starting_positions("spark:x", GOLDEN / entry["name"])
     assert found.starts == by_partition(entry["started_at"])
 
@@ -122,10 +122,10 @@ def test_golden_locations_cover_each_log_version() -> None:
     ]
 
 
-def test_batch_after_skipped_batch_restarts_from_its_start() -> None:
+def test_batch_after_skipped_batch_has_lower_offsets() -> None:
     """Spark's repartitioning commits a batch that never ran.
 
-    The next batch restarts from the start of that batch.
+    The next batch starts again from the start of the skipped batch.
     """
     directory = str(GOLDEN / "4.3" / "skipped-batch")
     ends = [
@@ -136,14 +136,14 @@ def test_batch_after_skipped_batch_restarts_from_its_start() -> None:
 
 
 def _unfinished(where: Path) -> Path:
-    """As a repartitioning leaves it that dies between its entry and the commit of that."""
+    """A location in which repartitioning crashed between its offset entry and its commit."""
     shutil.copytree(entry_of("4.3/skipped-batch"), where)
     (where / "commits/2").unlink()
     return where
 
 
 def test_unfinished_repartitioning_after_skipped_batch_is_refused(tmp_path: Path) -> None:
-    """A later repartitioning run finishes the work, and Spark resumes at lower offsets."""
+    """If repartitioning runs again, it finishes the work, and Spark resumes at lower offsets."""
     directory = _unfinished(tmp_path / "query")
     facts = {
         "location": str(directory),
@@ -168,7 +168,7 @@ def test_unfinished_repartitioning_after_skipped_batch_is_refused(tmp_path: Path
         assert "[uncommitted-batch-behind]" in result.stderr
 
 
-def test_partition_read_only_by_skipped_batch_is_refused(tmp_path: Path) -> None:
+def test_query_is_refused_if_only_a_skipped_batch_contains_a_partition(tmp_path: Path) -> None:
     files = {f"commits/{n}": COMMIT for n in range(2)}
     files |= {f"offsets/{n}": batch('{"t":{"0":5}}') for n in (0, 2)}
     files["offsets/1"] = batch('{"t":{"0":5,"1":7}}')
@@ -177,13 +177,13 @@ def test_partition_read_only_by_skipped_batch_is_refused(tmp_path: Path) -> None
     assert refused.value.codes == ["uncommitted-batch-without-partition"]
     facts = message_of(refused.value).facts
     assert (facts["batch"], facts["partition"], facts["committed_offset"]) == (2, "t-1", 7)
-    # A topic that is gone is not in the batches that follow.
+    # A deleted topic is also missing from later batches, but this is allowed.
     files["offsets/2"] = batch('{"t":{"0":6}}')
     found = committed_positions("spark:x", spark_directory(tmp_path / "gone", files))
     assert found.starts == {("t", 0): 5, ("t", 1): 7}
 
 
-def test_asynchronous_progress_omits_batches_from_log() -> None:
+def test_log_of_real_query_with_asynchronous_progress_lacks_batches() -> None:
     for entry in ENTRIES:
         if entry["name"].endswith("/async-progress"):
             logged = {
@@ -205,11 +205,11 @@ def test_file_with_stale_checksum_is_read_like_in_spark(tmp_path: Path) -> None:
     assert committed_positions("spark:x", directory).at("stateless-orders", 1) == 20
 
 
-# -- what no Spark writes, or only a broken one --------------------------------------------------
+# -- logs that Spark does not write, or only because of a bug -------------------------------------
 
 
 def test_inconsistent_offset_and_commit_logs_are_refused(tmp_path: Path) -> None:
-    # Spark goes on after batch 1, the newest entry but one, and not after batch 0.
+    # Spark resumes after batch 1, the second-newest entry, and not after batch 0.
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in range(3)}
     directory = spark_directory(tmp_path, {**files, "commits/0": COMMIT})
     with pytest.raises(InputError) as refused:
@@ -219,7 +219,7 @@ def test_inconsistent_offset_and_commit_logs_are_refused(tmp_path: Path) -> None
     assert (facts["committed"], facts["planned"]) == (0, 2)
 
 
-def test_source_is_read_by_name(tmp_path: Path) -> None:
+def test_offsets_of_named_source_are_read_from_log(tmp_path: Path) -> None:
     lines = ('orders:{"t":{"0":90}}', "clicks:-", 'files:{"logOffset":3}', "rate:17")
     files = {"offsets/0": batch(*lines, version="v2"), "commits/0": COMMIT}
     directory = spark_directory(tmp_path, {**files, "sources/orders/0": SEED})
@@ -234,7 +234,7 @@ def test_query_resumes_after_newest_committed_batch(tmp_path: Path) -> None:
             "sources/0/0": SEED,
             "offsets/9": batch('{"t":{"0":90}}'),
             "offsets/10": batch('{"t":{"0":100}}'),
-            "offsets/11": batch('{"t":{"0":110}}'),  # not committed: it will be run again
+            "offsets/11": batch('{"t":{"0":110}}'),  # not committed, so Spark reruns it
             "commits/9": COMMIT,
             "commits/10": COMMIT,
             "commits/.12.crc": "",
@@ -260,7 +260,7 @@ def test_query_without_commit_log_resumes_after_second_newest_batch(
 ) -> None:
     """Regression: ``diff`` and ``verify`` reported "before batch 0".
 
-    The logs belong to real queries. tests/integration/test_spark_versions.py restarts real queries.
+    The logs are from real queries, which tests/integration/test_spark_versions.py restarts.
     """
     directory = shutil.copytree(entry_of(f"{version}/stateless"), tmp_path / "query")
     newest = newest_committed_batch(str(directory), LocalFiles())
@@ -279,12 +279,12 @@ def test_query_without_commit_log_resumes_after_second_newest_batch(
 
 
 @pytest.mark.parametrize("older", [(), (3,)])
-def test_newest_committed_batch_without_preceding_planned_batch_is_refused(
+def test_query_is_refused_if_offset_log_lacks_batch_before_newest_committed_batch(
     tmp_path: Path, older: tuple[int, ...]
 ) -> None:
-    """Regression: The end of batch 5 was reported as the position of the query.
+    """Regression: The end of batch 5 was reported as the position, but Spark fails without batch 4.
 
-    See also the restarts of real queries in tests/integration/test_spark_versions.py.
+    tests/integration/test_spark_versions.py restarts such real queries.
     """
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in (*older, 5)}
     commits = {f"commits/{n}": COMMIT for n in (*older, 4, 5)}
@@ -303,7 +303,7 @@ def test_continuous_query_without_commit_log_has_no_committed_batch(tmp_path: Pa
     assert refused.value.codes == ["no-query-at-location"]
 
 
-def test_commits_ahead_of_planned_batches_are_refused(tmp_path: Path) -> None:
+def test_query_is_refused_if_commit_log_is_ahead_of_offset_log(tmp_path: Path) -> None:
     """Spark 4.0.0 reruns the newest planned batch, and fails to commit this batch."""
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in range(3)}
     commits = {f"commits/{n}": COMMIT for n in range(4)}
@@ -335,7 +335,9 @@ def test_positions_of_several_sources_in_query_are_merged(tmp_path: Path) -> Non
     assert committed_positions("spark:x", directory).starts == {("t", 0): 90, ("u", 1): 8}
 
 
-def test_conflicting_sources_of_query_are_refused(tmp_path: Path) -> None:
+def test_query_is_refused_if_two_sources_have_different_offsets_of_same_partition(
+    tmp_path: Path,
+) -> None:
     lines = batch('{"t":{"0":90}}', '{"t":{"0":91}}')
     directory = spark_directory(tmp_path, {"offsets/0": lines, "commits/0": COMMIT})
     with pytest.raises(Refused) as refused:
@@ -366,7 +368,7 @@ def test_conflicting_sources_of_query_are_refused(tmp_path: Path) -> None:
             "log-entry-damaged",
             "it ends before its metadata",
         ),
-        # Whole, and of a query without sources.
+        # Undamaged, but from a query without sources.
         ({"commits/0": COMMIT, "offsets/0": "v1\n{}"}, "no-kafka-source-in-query", ""),
         (
             {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1')},
@@ -425,9 +427,10 @@ def test_damaged_or_unsupported_location_is_refused(
 
 
 def test_control_batch_is_refused(tmp_path: Path) -> None:
-    """The metadata in this test matches a class of Spark 4.2.1.
+    """A control batch repartitions the state.
 
-    No Spark version writes such a batch yet.
+    The metadata in this test matches a class of Spark 4.2.1, but no Spark version writes such a
+    batch yet.
     """
     metadata = (
         '{"batchWatermarkMs":0,"batchTimestampMs":1760000000000,"conf":{},"sourceMetadataInfo":{},'
@@ -440,7 +443,7 @@ def test_control_batch_is_refused(tmp_path: Path) -> None:
     assert refused.value.codes == ["control-batch"]
 
 
-def test_start_of_unseeded_query_is_reported_as_missing(tmp_path: Path) -> None:
+def test_starting_positions_are_unknown_without_seed_and_without_location(tmp_path: Path) -> None:
     files = {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}')}
     with pytest.raises(InputError) as refused:
         starting_positions("spark:x", spark_directory(tmp_path, files))

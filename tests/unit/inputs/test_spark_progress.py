@@ -20,7 +20,7 @@ _OFFSETS = '{"t":{"0":%d}}'
 
 
 def _batches(ages: Mapping[int, float]) -> dict[str, str]:
-    """Return the logs of batches that started so many seconds ago, by their number."""
+    """Return the logs of batches that have these ages in seconds."""
     now = time.time()
     files = {}
     for batch, age in ages.items():
@@ -52,21 +52,23 @@ def test_wait_for_newer_batch_depends_on_times_of_recent_batches(
     watch = find_query_watch(query_positions(f"spark:{query}").origin)
     assert watch.wait == (pytest.approx(wait, abs=0.1) if wait is not None else None)
     assert watch.text == text
-    # A running query without new records starts no batch, so that silence proves nothing.
+    # A running query without new records starts no batch, so a missing batch proves nothing.
     assert not watch.is_quiet
     assert not watch.shows_stop
 
 
-def test_interval_of_asynchronous_progress_is_between_logged_batches(tmp_path: Path) -> None:
-    """Regression: The interval was divided by the batches that such a query does not log."""
+def test_wait_for_query_with_asynchronous_progress_depends_on_logged_batches(
+    tmp_path: Path,
+) -> None:
+    """Regression: The time between two logged batches was divided by the number of all batches."""
     query = spark_directory(tmp_path / "query", _QUERY | _batches({70: 14, 78: 2}))
     assert find_query_watch(query_positions(f"spark:{query}").origin).wait == pytest.approx(
         24, abs=0.1
     )
 
 
-def test_epoch_of_continuous_trigger_has_time_of_its_file(tmp_path: Path) -> None:
-    """Regression: Without ``batchTimestampMs``, the move did not wait."""
+def test_wait_for_continuous_query_depends_on_file_time_of_its_epoch(tmp_path: Path) -> None:
+    """Regression: Epochs have no ``batchTimestampMs``, so the move did not wait."""
     log = {"offsets/0": f"v1\n\n{_OFFSETS % 90}"}
     query = spark_directory(tmp_path / "query", _QUERY | _batches({0: 1}) | log)
     origin = Origin("batch", f"spark:{query}", 0)
@@ -74,7 +76,7 @@ def test_epoch_of_continuous_trigger_has_time_of_its_file(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("metadata", ["{"])
-def test_wait_for_damaged_log_is_skipped(tmp_path: Path, metadata: str) -> None:
+def test_move_from_query_with_damaged_log_does_not_wait(tmp_path: Path, metadata: str) -> None:
     log = {"offsets/0": f"v1\n{metadata}\n{_OFFSETS % 90}"}
     query = spark_directory(tmp_path / "query", _QUERY | _batches({0: 1}) | log)
     origin = query_positions(f"spark:{query}").origin
@@ -89,7 +91,8 @@ def test_batch_started_after_reading_shows_that_query_is_running(tmp_path: Path)
     assert list(batch_signs(before)) == []
     spark_directory(query, begun)
     assert list(batch_signs(before)) == ["it has started batch 1, but the move is from batch 0"]
-    assert list(batch_signs(query_positions(f"spark:{query}").origin)) == []  # already known
+    # Positions that are read now take batch 1 into account, so it is not a sign.
+    assert list(batch_signs(query_positions(f"spark:{query}").origin)) == []
     spark_directory(query, _batches({1: 1}))
     assert list(batch_signs(before)) == ["it has committed batch 1, but the move is from batch 0"]
 

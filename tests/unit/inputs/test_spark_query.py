@@ -1,4 +1,4 @@
-"""Check ``commit-group spark:DIR`` before any broker is queried, also for damaged queries."""
+"""Read positions from a Spark query, before any broker is queried, also from damaged queries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def commit(target: str | Path, *options: str) -> Result:
     return migrate("commit-group", target, "--group", "g", "-b", "127.0.0.1:1", *options)
 
 
-def test_query_is_single_source_at_newest_committed_batch() -> None:
+def test_query_is_read_as_one_source_with_positions_after_newest_committed_batch() -> None:
     directory = GOLDEN / "4.0" / "failed-batch"
     extraction = query_positions(f"spark:{directory}")
     (source,) = extraction.sources
@@ -44,7 +44,7 @@ def test_query_is_single_source_at_newest_committed_batch() -> None:
         "output-beyond",
         "uncommitted-batch",
     ]
-    # A saved plan is applied from any folder.
+    # A saved plan can be applied in any working directory.
     assert extraction.origin.pointer == f"spark://{directory}"
     assert query_positions(extraction.origin.pointer) == extraction
 
@@ -52,7 +52,7 @@ def test_query_is_single_source_at_newest_committed_batch() -> None:
 def test_positions_belong_to_reported_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A running query can commit a batch during the read."""
+    """A running query can commit a new batch while `migrate` reads the location."""
     directory = spark_directory(tmp_path / "query", RUN)
 
     def then_commit(name: str, files: Files) -> int | None:
@@ -124,7 +124,7 @@ def test_uncommitted_batch_triggers_warning(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["3.5", "4.0", "4.1", "4.2"])
 def test_asynchronous_progress_is_detected_by_missing_batches(version: str) -> None:
-    """One of these real queries uses the option, but no log contains the option."""
+    """One of these real queries uses the option, but no log contains the name of the option."""
     for query in (GOLDEN / version).iterdir():
         finding = _findings(query)["output-beyond"]
         assert finding.severity is Severity.WARNING
@@ -133,7 +133,7 @@ def test_asynchronous_progress_is_detected_by_missing_batches(version: str) -> N
         assert not any("asyncProgress" in file.read_text("latin-1") for file in entries)
 
 
-def test_stateful_query_is_single_source_with_warning_about_state(tmp_path: Path) -> None:
+def test_stateful_query_triggers_warning_about_state(tmp_path: Path) -> None:
     state = {"state/0/0/1.delta": "", "state/1/0/1.delta": ""}
     findings = _findings(spark_directory(tmp_path / "query", {**RUN, **state}))
     assert findings.keys() == {"query-state", "output-beyond"}
@@ -157,21 +157,21 @@ def test_new_query_is_seeded_from_existing_query(tmp_path: Path) -> None:
     assert (seed / "sources/0/0").read_bytes() == b'\0v1\n{"t":{"0":90}}'
 
 
-# -- a plan of a query that has gone on ----------------------------------------------------------
+# -- a plan for a query that kept running --------------------------------------------------------
 
 _NEXT = {"offsets/1": batch('{"t":{"0":95}}'), "commits/1": COMMIT}
 
 
 def _saved_plan(tmp_path: Path, *options: str) -> tuple[Path, Path]:
-    """A query, and the file of a plan that was made from it."""
+    """A query, and the file of a plan with its positions."""
     directory, plan = spark_directory(tmp_path / "query", RUN), tmp_path / "plan.json"
     saved = migrate("to-spark", f"spark:{directory}", *options, "--plan-out", plan)
     assert saved.code == 0, saved.stderr
     return directory, plan
 
 
-def test_plan_of_query_with_newer_batch_is_refused_without_broker(tmp_path: Path) -> None:
-    """Regression: The plan was applied, and the new query duplicated the batch."""
+def test_plan_is_refused_if_query_has_started_newer_batch(tmp_path: Path) -> None:
+    """Regression: Without a broker, the plan was applied, so the new query duplicated the batch."""
     directory, plan = _saved_plan(tmp_path)
     assert migrate("to-spark", "--plan", plan).code == 0
     for files, sign in (
@@ -185,7 +185,7 @@ def test_plan_of_query_with_newer_batch_is_refused_without_broker(tmp_path: Path
         assert not (tmp_path / "new").exists()
 
 
-def test_plan_of_query_with_uncommitted_batch_is_applied(tmp_path: Path) -> None:
+def test_plan_is_applied_if_query_started_uncommitted_batch_before_planning(tmp_path: Path) -> None:
     """The query had started the batch before the plan, so the batch shows no later progress."""
     directory = spark_directory(tmp_path / "query", RUN | {"offsets/1": _NEXT["offsets/1"]})
     plan = tmp_path / "plan.json"
@@ -193,7 +193,9 @@ def test_plan_of_query_with_uncommitted_batch_is_applied(tmp_path: Path) -> None
     assert migrate("to-spark", "--plan", plan).code == 0
 
 
-def test_plan_allowing_duplicates_is_applied_after_newer_batch(tmp_path: Path) -> None:
+def test_plan_with_override_is_applied_even_if_query_has_committed_newer_batch(
+    tmp_path: Path,
+) -> None:
     directory, plan = _saved_plan(tmp_path, "--allow-ran-on")
     spark_directory(directory, _NEXT)
     applied = migrate("to-spark", "--plan", plan)
@@ -209,7 +211,7 @@ def test_plan_of_missing_query_is_refused(tmp_path: Path) -> None:
     assert "[query-progress-unknown]" in refused.stderr
 
 
-def test_plan_of_query_with_deleted_commits_is_refused(tmp_path: Path) -> None:
+def test_plan_is_refused_if_commits_of_query_were_deleted(tmp_path: Path) -> None:
     directory, plan = _saved_plan(tmp_path)
     (directory / "commits/0").unlink()
     refused = migrate("to-spark", "--plan", plan)

@@ -17,15 +17,15 @@ def _copy(tmp_path: Path, name: str) -> Path:
     return Path(shutil.copytree(_FIELD / name / "location", tmp_path / "query"))
 
 
-def test_source_with_text_offsets_is_omitted(tmp_path: Path) -> None:
+def test_non_kafka_source_with_string_offsets_is_omitted(tmp_path: Path) -> None:
     """Regression: The error was "'12345' is not an offset", although a Kafka source comes first."""
     location = _copy(tmp_path, "09-datahub-beside-kafka")
     result = migrate("to-spark", f"spark:{location}")
     assert (result.code, result.stdout) == (0, '{"orders":{"0":12}}\n'), result.stderr
 
 
-def test_source_with_invalid_topic_names_is_omitted(tmp_path: Path) -> None:
-    """Regression: Times of a log service were returned as Kafka offsets, with exit code 0."""
+def test_non_kafka_source_with_invalid_topic_names_is_omitted(tmp_path: Path) -> None:
+    """Regression: The times of a log service were returned as Kafka offsets, with exit code 0."""
     location = _copy(tmp_path, "10-another-source-of-kafkas-shape")
     result = migrate("to-spark", f"spark:{location}")
     assert (result.code, result.stdout) == (3, "")
@@ -39,7 +39,9 @@ def _with_valid_names(location: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", ["to-spark", "diff"])
-def test_source_without_kafka_start_triggers_warning(tmp_path: Path, command: str) -> None:
+def test_source_without_seed_triggers_warning_that_kafka_is_assumed(
+    tmp_path: Path, command: str
+) -> None:
     location = _with_valid_names(_copy(tmp_path, "10-another-source-of-kafkas-shape"))
     side = f"spark:{location}"
     arguments = (command, side) if command == "to-spark" else (command, side, side)
@@ -53,7 +55,9 @@ def test_source_without_kafka_start_triggers_warning(tmp_path: Path, command: st
 
 
 @pytest.mark.parametrize("seed", ["v1\n{}", "0", '{"shard":1}'])
-def test_source_with_start_of_different_connector_is_omitted(tmp_path: Path, seed: str) -> None:
+def test_source_with_initial_offsets_of_different_connector_is_omitted(
+    tmp_path: Path, seed: str
+) -> None:
     location = _with_valid_names(_copy(tmp_path, "10-another-source-of-kafkas-shape"))
     (location / "sources/0").mkdir(parents=True)
     (location / "sources/0/0").write_text(seed)
@@ -62,7 +66,7 @@ def test_source_with_start_of_different_connector_is_omitted(tmp_path: Path, see
     assert "[no-kafka-source-in-query]" in result.stderr
 
 
-def test_comparison_of_location_without_metadata_prints_warning(tmp_path: Path) -> None:
+def test_diff_warns_if_checkpoint_location_lacks_query_id(tmp_path: Path) -> None:
     """Regression: ``diff`` printed no warning, and the other commands printed no remedy."""
     location = _copy(tmp_path, "09-datahub-beside-kafka")
     side = f"spark:{location}"

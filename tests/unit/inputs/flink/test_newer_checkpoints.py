@@ -34,8 +34,10 @@ _NOW = 1_790_000_000.0
 
 
 def _job(directory: Path, ages: Mapping[int, float]) -> Path:
-    """A job's directory with checkpoints, each completed so many seconds ago; its offset is its
-    number."""
+    """A job's directory with checkpoints of these ages in seconds.
+
+    The offset in each checkpoint is the number of the checkpoint.
+    """
     for number, age in ages.items():
         _complete(directory, number, age)
     return directory
@@ -52,6 +54,7 @@ def _findings(chk: Path) -> dict[str, tuple[Severity, str]]:
     return {finding.code: (finding.severity, finding.message) for finding in found}
 
 
+# The earlier run ended at checkpoint 120 ten days ago. The new run has restarted at checkpoint 1.
 _RENUMBERED = {119: 10 * _DAY + 2, 120: 10 * _DAY, 3: 22, 4: 12, 5: 2}
 
 
@@ -73,7 +76,7 @@ def test_job_directory_is_refused_if_highest_checkpoint_number_is_not_newest(
     assert "chk-5 in the same directory was written after" in allowed.stderr
 
 
-def test_newest_checkpoint_of_renumbered_job_moves_by_its_name(tmp_path: Path) -> None:
+def test_newest_checkpoint_of_renumbered_job_moves_if_its_path_is_passed(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     moved = migrate("to-spark", job / "chk-5")
     assert (moved.code, moved.stdout) == (0, '{"t":{"0":5}}\n')
@@ -82,7 +85,7 @@ def test_newest_checkpoint_of_renumbered_job_moves_by_its_name(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("number", [3, 119, 120])
-def test_older_checkpoint_of_renumbered_job_is_refused_with_newest(
+def test_refusal_of_older_checkpoint_of_renumbered_job_names_newest_checkpoint(
     tmp_path: Path, number: int
 ) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
@@ -95,11 +98,11 @@ def test_older_checkpoint_of_renumbered_job_is_refused_with_newest(
 @pytest.mark.parametrize(
     ("ages", "newer"),
     [
-        # Of several runs each lower one may be the last; it may have one that is pending.
+        # Any run with lower numbers may be the latest run. chk-5 and chk-62 may be incomplete.
         ({3: 9_000, 4: 8_990, 60: 20, 61: 10, 120: 5_000}, (60, 61)),
         ({3: 90, 4: 80, 60: 20, 61: 10, 120: 5_000}, (3, 4, 60, 61)),
         ({3: 20, 4: 10, 60: 90, 61: 80, 120: 5_000}, (60, 61, 3, 4)),
-        # One run whose failed checkpoints left gaps.
+        # A single run in which failed checkpoints left gaps.
         ({3: 50, 5: 30, 9: 20, 120: 10}, ()),
     ],
 )
@@ -116,13 +119,13 @@ def test_latest_run_of_renumbered_job_is_determined_by_times(
 @pytest.mark.parametrize(
     "ages",
     [
-        {8: 20, 9: 10, 10: 30},  # numbers without a gap, written an hour apart or a second
+        {8: 20, 9: 10, 10: 30},  # no gap in the numbers, and times seconds or hours apart
         {8: 7_200, 9: 10, 10: 30},
-        {7: 24, 9: 23, 12: 25, 14: 30},  # one after another, in any order
+        {7: 24, 9: 23, 12: 25, 14: 30},  # copied one after the other, in any order
         {7: 30, 9: 30, 12: 30},
     ],
 )
-def test_job_directory_copied_without_times_moves_highest_checkpoint_number(
+def test_highest_checkpoint_number_moves_if_copying_has_changed_file_times(
     tmp_path: Path, ages: dict[int, float]
 ) -> None:
     job = _job(tmp_path / "job", ages)
@@ -131,16 +134,19 @@ def test_job_directory_copied_without_times_moves_highest_checkpoint_number(
         assert read_checkpoint(path).newer_siblings == ()
         moved = migrate("to-spark", path)
         assert (moved.code, moved.stdout) == (0, f'{{"t":{{"0":{newest}}}}}\n')
-    for number in others:  # what the numbers tell, they tell still
+    for number in others:  # the numbers still show that these are older
         chk = read_checkpoint(job / f"chk-{number}")
         assert newest in chk.newer_siblings
         assert chk.earlier_run == ()
 
 
-_MEET = {1: 12, 2: 7, 3: 2, 4: 50, 5: 40}  # 1 to 3 are of today's run, 38 seconds later
+_MEET = {1: 12, 2: 7, 3: 2, 4: 50, 5: 40}  # 1 to 3 belong to the new run, which started later
 
 
-def test_adjacent_runs_of_renumbered_job_report_both_candidates(tmp_path: Path) -> None:
+def test_warning_names_other_checkpoint_if_no_gap_separates_numbers_of_two_runs(
+    tmp_path: Path,
+) -> None:
+    """The new run has reached the numbers of the earlier run."""
     job = _job(tmp_path / "job", _MEET)
     stale = migrate("to-spark", job)
     assert (stale.code, stale.stdout) == (0, '{"t":{"0":5}}\n')
@@ -157,10 +163,10 @@ def test_adjacent_runs_of_renumbered_job_report_both_candidates(tmp_path: Path) 
     ("ages", "contradicting"),
     [
         ({4: 30, 5: 20, 6: 10}, ()),
-        ({4: 10, 5: 14, 6: 18}, ()),  # moments apart: a copy's
+        ({4: 10, 5: 14, 6: 18}, ()),  # seconds apart, as in a copy
         ({**dict.fromkeys(range(1, 21), 5), **dict.fromkeys(range(21, 41), 90)}, (1,)),
         ({8: 7_200, 9: 10, 10: 30}, (9,)),
-        ({8: 10, 10: 30}, ()),  # across a gap it is another run
+        ({8: 10, 10: 30}, ()),  # a gap separates two runs
     ],
 )
 def test_checkpoint_times_that_contradict_numbers_are_detected(
@@ -170,7 +176,7 @@ def test_checkpoint_times_that_contradict_numbers_are_detected(
 
 
 class _Timeless(LocalFiles):
-    """A store that keeps no times."""
+    """A store without file times."""
 
     def modified_at(self, path: str) -> int | None:
         super().modified_at(path)
@@ -201,7 +207,7 @@ def test_renamed_copy_is_not_treated_as_newer_checkpoint(tmp_path: Path) -> None
     assert "ran-on" not in _findings(copy)
     beside = find_newer_checkpoints(str(copy), 9)
     assert beside == NewerCheckpoints((), None)
-    # Checkpoints that the job completed later still count, whatever the copy is called.
+    # A checkpoint that the job completed later is found, whatever the name of the copy.
     shutil.copytree(written, copy.with_name("chk-10"))
     assert read_checkpoint(copy).newer_siblings == (10,)
     assert (
@@ -209,12 +215,12 @@ def test_renamed_copy_is_not_treated_as_newer_checkpoint(tmp_path: Path) -> None
     )
 
 
-def test_times_are_requested_only_across_gaps_and_for_few_checkpoints(tmp_path: Path) -> None:
+def test_few_file_times_are_read_even_if_job_has_many_checkpoints(tmp_path: Path) -> None:
     whole = _job(tmp_path / "whole", {number: 500 - number for number in range(100, 120)})
     files = _Counting()
     for path in (whole, whole / "chk-110"):
         read_checkpoint(path, files)
-    # Its own, the lowest without a gap, and eight on either side.
+    # The checkpoint's own time, that of the lowest number without a gap, and eight on each side.
     assert len(files.asked) == (1 + 1 + 8) + (1 + 1 + 8 + 8)
     gaps = _job(tmp_path / "gaps", {number: 500 - number for number in range(2, 120, 2)})
     files = _Counting()
@@ -222,7 +228,9 @@ def test_times_are_requested_only_across_gaps_and_for_few_checkpoints(tmp_path: 
     assert len(files.asked) == 1 + 16
 
 
-def test_newer_checkpoint_of_new_run_is_found_despite_earlier_run(tmp_path: Path) -> None:
+def test_newer_checkpoint_of_new_run_is_found_despite_higher_number_of_earlier_run(
+    tmp_path: Path,
+) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     assert find_newer_checkpoints(str(job / "chk-5"), 5) == NewerCheckpoints((), 10.0)
     assert find_newer_checkpoints(str(job / "chk-4"), 4) == NewerCheckpoints((5,), 10.0)
@@ -247,7 +255,9 @@ def _plan(path: Path, chk: Path, *flags: str) -> Plan:
     return read_plan(path)
 
 
-def test_plan_distinguishes_checkpoints_completed_after_planning(tmp_path: Path) -> None:
+def test_saved_plan_is_outdated_only_by_checkpoints_completed_after_planning(
+    tmp_path: Path,
+) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     last = _plan(tmp_path / "last.json", job / "chk-5")
     allowed = _plan(tmp_path / "allowed.json", job, "--allow-ran-on")
@@ -269,7 +279,7 @@ def test_plan_distinguishes_checkpoints_completed_after_planning(tmp_path: Path)
 
 
 class _Subsuming(LocalFiles):
-    """Of a running job, which deletes a checkpoint when its metadata has been found."""
+    """Files of a running job, which deletes a checkpoint as soon as its metadata is read."""
 
     def __init__(self, gone: Path) -> None:
         self._gone = gone
@@ -279,7 +289,11 @@ class _Subsuming(LocalFiles):
         return super().read_range(path, start, size)
 
 
-def test_subsuming_checkpoint_is_found_in_same_run(tmp_path: Path) -> None:
+def test_error_for_deleted_checkpoint_names_newest_checkpoint_of_same_run(tmp_path: Path) -> None:
+    """The running job deletes chk-5 during the read.
+
+    The higher chk-120 belongs to an earlier run.
+    """
     job = _job(tmp_path / "job", {**_RENUMBERED, 6: 0})
     with pytest.raises(DecodeError, match=r"newest complete checkpoint is .*/chk-6$"):
         read_checkpoint(job / "chk-5", _Subsuming(job / "chk-5"))

@@ -17,7 +17,7 @@ from tests.support.golden import golden
 _FIELD = Path(__file__).parents[2] / "field" / "13-not-a-checkpoint"
 _LOCATION = Path(__file__).parents[2] / "field" / "18-empty-files" / "ahead"
 _NO_MAGIC = "not a Flink checkpoint; "
-# The checkpoint of the job whose high-availability store the pointer is from.
+# The checkpoint directory of the job that wrote the high-availability pointer.
 _JOB = "/flink/checkpoints/recovery/orders/retained0000/43468374059c2ea6b7cf72518ff650e1"
 
 
@@ -48,12 +48,12 @@ def _problem(path: Path | str) -> str:
         ),
     ],
 )
-def test_file_in_place_of_checkpoint_is_recognized_by_its_kind(name: str, problem: str) -> None:
+def test_kind_of_file_passed_instead_of_checkpoint_is_reported(name: str, problem: str) -> None:
     """Regression: The message was only "its magic number is missing"."""
     assert f"{_NO_MAGIC}{problem}" in _problem(_FIELD / name)
 
 
-def test_archive_in_place_of_checkpoint_is_recognized(tmp_path: Path) -> None:
+def test_kind_of_archive_passed_instead_of_checkpoint_is_reported(tmp_path: Path) -> None:
     content = (_FIELD / "only-metadata" / "_metadata").read_bytes()
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
@@ -68,7 +68,9 @@ def test_archive_in_place_of_checkpoint_is_recognized(tmp_path: Path) -> None:
         assert f"the file is {kind}; unpack it" in _problem(file)
 
 
-def test_truncated_pointer_of_high_availability_yields_no_wrong_path(tmp_path: Path) -> None:
+def test_truncated_high_availability_pointer_yields_complete_path_or_no_path(
+    tmp_path: Path,
+) -> None:
     pointer = (_FIELD / "completedCheckpoint6a3c9d").read_bytes()
     file = tmp_path / "completedCheckpoint6a3c9d"
     named = set()
@@ -80,7 +82,7 @@ def test_truncated_pointer_of_high_availability_yields_no_wrong_path(tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["only-metadata", "only-metadata/_metadata"])
-def test_metadata_without_state_files_asks_for_whole_directory(name: str) -> None:
+def test_error_for_metadata_without_state_files_suggests_copying_whole_directory(name: str) -> None:
     """Regression: The advice was to choose a different checkpoint."""
     problem = _problem(_FIELD / name)
     assert "operator state is missing; tried " in problem
@@ -91,12 +93,12 @@ def test_metadata_without_state_files_asks_for_whole_directory(name: str) -> Non
     "name",
     ["", "offsets", "commits", "sources", "metadata", "offsets/3", "commits/4", "sources/0/0"],
 )
-def test_parts_of_spark_location_are_recognized(name: str) -> None:
+def test_error_for_part_of_spark_checkpoint_location_suggests_spark_prefix(name: str) -> None:
     problem = _problem(_LOCATION / name)
     assert f"pass spark:{_LOCATION}" in problem
 
 
-def test_empty_file_is_reported_as_directory_marker(tmp_path: Path) -> None:
+def test_error_for_empty_file_explains_directory_markers_of_object_stores(tmp_path: Path) -> None:
     (tmp_path / "chk-5").write_bytes(b"")
     assert (
         "the file or object is empty (some tools create such objects for directories)"
@@ -104,7 +106,7 @@ def test_empty_file_is_reported_as_directory_marker(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["", "_metadata"])
-def test_flink_checkpoint_as_spark_location_is_recognized(tmp_path: Path, part: str) -> None:
+def test_flink_checkpoint_passed_with_spark_prefix_is_recognized(tmp_path: Path, part: str) -> None:
     chk = tmp_path / "chk-4"
     shutil.copytree(golden("1.20/retained-files"), chk)
     result = migrate("to-spark", f"spark:{chk / part}")

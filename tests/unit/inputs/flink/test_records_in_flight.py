@@ -91,7 +91,7 @@ def test_open_file_of_file_sink_is_reported_with_path(tmp_path: Path, kind: str)
     assert ".inprogress" in migrate("to-spark", path).stderr
 
 
-def test_file_sink_without_open_file_yields_only_note(tmp_path: Path) -> None:
+def test_file_sink_without_open_file_is_reported_as_note(tmp_path: Path) -> None:
     element = encode_file_writer_element("a", "s3://lake/orders/a", None)
     path = _write(tmp_path, _operator(**{WRITER_STATE: [element]}))
     assert {code: found.severity for code, found in _of_the_other(path).items()} == {
@@ -102,7 +102,7 @@ def test_file_sink_without_open_file_yields_only_note(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "cut in the path", "left over", "magic", "version"])
 def test_damaged_file_sink_state_is_treated_as_unknown_sink(tmp_path: Path, damage: str) -> None:
-    """Writers of Delta have the same magic number, so the sink may not be a FileSink."""
+    """Writers of Delta Lake have the same magic number, so the sink may not be a FileSink."""
     element = encode_file_writer_element("a", "s3://lake/orders/a", b"resume")
     version, body = element[:4], element[8:]
     version, body = {
@@ -158,7 +158,7 @@ def test_source_choice_keeps_warnings_about_sinks(tmp_path: Path, choice: list[s
 
 
 def test_source_choice_hides_findings_of_other_sources(tmp_path: Path) -> None:
-    """One source has no enumerator, and one source is not a KafkaSource."""
+    """Of the other sources, one has no enumerator, and one is not a KafkaSource."""
     split = encode_reader_element(encode_split("payments", 0, 5, NO_STOPPING_OFFSET))
     other = operator_with_elements({0: [split]}, None, _OTHER)
     foreign = operator_with_elements({0: [b"\0\0\0\1\0\0\0\1x"]}, None, bytes(16))

@@ -1,4 +1,4 @@
-"""Answers of a JobManager's REST API, parsed over HTTP.
+"""Parse the answers of a JobManager's REST API over HTTP.
 
 tests/integration/test_flink_rest.py uses a real JobManager.
 """
@@ -30,7 +30,10 @@ _OVERVIEW = (
 
 @contextmanager
 def answering(status: int, body: bytes | Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
-    """A server's address, and the paths that it was asked for; one body, or one by path."""
+    """Start a server that answers with one body, or with one body per path.
+
+    Yield its address and the list of requested paths.
+    """
     asked: list[str] = []
 
     class Handler(QuietHandler):
@@ -47,7 +50,7 @@ def answering(status: int, body: bytes | Mapping[str, str]) -> Iterator[tuple[st
 
 
 def _closed() -> str:
-    """An address where nobody listens."""
+    """An address without a server."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -61,10 +64,10 @@ def _closed() -> str:
         ("/proxy/flink/", "/proxy/flink/jobs/overview"),
     ],
 )
-def test_job_overview_is_read_without_proxy(
+def test_jobmanager_is_queried_directly_even_if_http_proxy_is_set(
     below: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Proxies are for the world outside.
+    # No proxy runs at this address, so a query through the proxy would fail.
     monkeypatch.setenv("http_proxy", _closed())
     monkeypatch.delenv("no_proxy", raising=False)
     with answering(200, _OVERVIEW.encode()) as (url, asked):
@@ -88,7 +91,7 @@ def test_invalid_jobmanager_answer_raises_error() -> None:
     assert message_of(refused.value).facts["reason"] == "Connection refused"
 
 
-def test_jobmanager_answer_is_limited_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobmanager_answer_above_size_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with answering(200, _OVERVIEW.encode()) as (url, _):
         monkeypatch.setattr(rest_client, "_LARGEST_ANSWER", len(_OVERVIEW))
         assert known_jobs(url)
@@ -99,12 +102,12 @@ def test_jobmanager_answer_is_limited_in_size(monkeypatch: pytest.MonkeyPatch) -
 
 
 class _Trickling(QuietHandler):
-    """Sends a byte now and then, and never ends."""
+    """A server that sends a byte from time to time, and never finishes its answer."""
 
     def do_GET(self) -> None:
         whole = b"HTTP/1.0 200 OK\r\n\r\n" if self.path.startswith("/body") else b""
         self.wfile.write(whole)
-        # The server of a test asks for its end, and then stops.
+        # Writing fails as soon as the client has disconnected.
         with suppress(OSError):
             for _ in range(60):
                 self.wfile.write(b"x")
@@ -156,8 +159,8 @@ _SECRET_CONFIG = (
 )
 
 
-def test_failure_text_of_flink_is_redacted_and_truncated() -> None:
-    """Regression: The terminal and the record showed ``password=…`` from a failed checkpoint."""
+def test_error_text_from_flink_is_redacted_and_truncated() -> None:
+    """Regression: The password in the error of a failed checkpoint was printed and recorded."""
     trace = f"java.lang.RuntimeException: {_SECRET_CONFIG}\nCaused by: x: {_SECRET_CONFIG}\n"
     stop = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": trace}}}
     with answering(200, json.dumps(stop).encode()) as (url, _):
@@ -192,14 +195,14 @@ def test_failure_text_of_flink_is_redacted_and_truncated() -> None:
         *("http://[::1", "http://host:99999", "http://host:x"),
     ],
 )
-def test_invalid_flink_rest_address_is_usage_error_without_secret(url: str) -> None:
+def test_usage_error_for_invalid_flink_rest_address_contains_no_secret(url: str) -> None:
     with pytest.raises(UsageError) as refused:
         known_jobs(url)
     assert str(refused.value) == "flink_rest: this is not an address of the form http://host:port"
 
 
 @pytest.mark.parametrize("url", ["localhost:8081", "10.0.0.1:8081/", "[::1]:8081"])
-def test_flink_rest_address_without_scheme_is_usage_error_with_suggestion(url: str) -> None:
+def test_usage_error_for_flink_rest_address_without_scheme_suggests_http(url: str) -> None:
     with pytest.raises(UsageError) as refused:
         known_jobs(url)
     assert str(refused.value) == (
@@ -211,7 +214,7 @@ def test_flink_rest_address_without_scheme_is_usage_error_with_suggestion(url: s
 def test_job_has_ended_only_in_globally_terminal_states() -> None:
     """The states are from Flink 2.2.0.
 
-    SUSPENDED is no end, because a second JobManager resumes the job.
+    SUSPENDED is not an end, because a second JobManager resumes the job.
     """
     ended = {"FINISHED", "CANCELED", "FAILED"}
     others = {"INITIALIZING", "CREATED", "RUNNING", "FAILING", "CANCELLING", "RESTARTING"}
@@ -249,7 +252,7 @@ _TRACE = (
         ),
     ],
 )
-def test_stop_attempt_reflects_savepoint_status(
+def test_result_of_stop_attempt_is_read_from_status_of_savepoint(
     status: int, body: str, told: StopAttempt | None
 ) -> None:
     with answering(status, body.encode()) as (url, asked):
@@ -270,10 +273,10 @@ def _checkpoints(completed: int | None, savepoint: int | None) -> str:
     ("completed", "savepoint", "told"),
     [(6, 7, (7, "file:/savepoint-7")), (8, 7, None), (8, None, None), (None, 7, (7, ANY))],
 )
-def test_newest_savepoint_is_ignored_if_checkpoints_followed(
+def test_newest_savepoint_is_ignored_if_job_completed_checkpoints_after_savepoint(
     completed: int | None, savepoint: int | None, told: tuple[int, str] | None
 ) -> None:
-    """A savepoint followed by completed checkpoints belongs to a failed stop."""
+    """If the job completed checkpoints after the savepoint, the stop with this savepoint failed."""
     job = f'{{"jid": "{_JOB}", "name": "orders", "state": "FINISHED", "vertices": []}}'
     answers = {
         f"/jobs/{_JOB}": job,
@@ -283,7 +286,7 @@ def test_newest_savepoint_is_ignored_if_checkpoints_followed(
         assert JobManager(url).details(_JOB).newest_savepoint == told
 
 
-def test_stop_attempt_rejects_unknown_status() -> None:
+def test_unknown_status_of_stop_attempt_is_refused() -> None:
     with (
         answering(200, b'{"status": {"id": "DONE"}}') as (url, _),
         pytest.raises(FlinkRestError) as refused,

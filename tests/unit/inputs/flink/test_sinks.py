@@ -40,7 +40,7 @@ from tests.support.encoder import (
 )
 
 _FLINKS = ("1.14", "1.15", "1.20", "2.2")
-# As a sink with rolling files keeps: one to publish, one to delete, and one that is published.
+# Files of a FileSink: files to publish, old files to delete, and a failed commit request.
 _FILES = {
     5: {
         0: [FileCommittable("a", b"file", compacted="/a/b"), FileCommittable("b", None, b"old")],
@@ -74,14 +74,14 @@ def test_pending_files_are_read() -> None:
             PendingFile("a"),
             PendingFile("c"),
         )
-    # Version 1 has no names of buckets and no compacted files, and 1.14 no states of requests.
+    # Flink 1.14 stores no bucket names, no compacted files, and no states of commit requests.
     assert read_committer_state(encode_committer_element("1.14", _FILES), "c") == (
         *(PendingFile(""),) * 3,
     )
 
 
 @pytest.mark.parametrize("flink", _FLINKS[1:])
-def test_committed_and_failed_commit_requests_of_sink_are_not_pending(flink: str) -> None:
+def test_sink_commit_request_is_not_pending_if_committed_or_failed(flink: str) -> None:
     done = [Committable("a-0-1", state=COMMITTED_REQUEST), Committable("a-0-2", state=FAILED)]
     element = encode_committer_element(flink, {5: {0: [*done, Committable("a-0-3")]}})
     assert read_committer_state(element, "c") == (PendingTransaction("a-0-3", 4000, 0),)
@@ -113,10 +113,12 @@ def test_truncated_or_extended_sink_state_is_refused(
 
 
 @pytest.mark.parametrize(("ownership", "known"), [(-1, False), (0, True), (1, True), (2, False)])
-def test_unknown_ownership_of_transactions_is_refused(ownership: int, known: bool) -> None:
+def test_unknown_transaction_ownership_of_kafka_sink_is_refused(
+    ownership: int, known: bool
+) -> None:
     """The values are the ordinals of TransactionOwnership in connector 4.0.1-2.0."""
     element = encode_writer_element("p", 2, {})
-    assert element[-8:-4] == bytes(4)  # what the encoder has: the first; then a count
+    assert element[-8:-4] == bytes(4)  # the encoder writes the first ordinal, and then a count
     changed = element[:-8] + ownership.to_bytes(4, "big", signed=True) + element[-4:]
     if known:
         assert read_writer_state(changed, "w") == KafkaWriterState("p", ())
@@ -140,14 +142,14 @@ def test_pending_transactions_are_reported_with_count_and_prefix(tmp_path: Path)
     assert "prefix 'pay'" in finding.message
 
 
-def test_committer_without_pending_transactions_yields_only_note(tmp_path: Path) -> None:
+def test_committer_without_pending_transactions_is_reported_as_note(tmp_path: Path) -> None:
     states = {COMMITTER_STATE: [encode_committer_element("2.2", {})]}
     findings = _findings(tmp_path, states)
     assert findings.keys() == {"sink-state"}
     assert findings["sink-state"].severity is Severity.NOTE
 
 
-def test_sink_writer_without_transactions_yields_only_note(tmp_path: Path) -> None:
+def test_sink_writer_without_transactions_is_reported_as_note(tmp_path: Path) -> None:
     """Up to connector 3.4, sinks with at-least-once delivery have such a writer."""
     findings = _findings(tmp_path, {WRITER_STATE: [encode_writer_element("kafka-sink", 1, {})]})
     assert findings.keys() == {"sink-state"}
@@ -155,7 +157,9 @@ def test_sink_writer_without_transactions_yields_only_note(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", [WRITER_STATE, COMMITTER_STATE])
-def test_unknown_sink_may_have_pending_transactions(tmp_path: Path, name: str) -> None:
+def test_unknown_sink_triggers_warning_about_possible_pending_transactions(
+    tmp_path: Path, name: str
+) -> None:
     states = {name: [b"\0\0\0\2\0\0\0\3abc"]}
     finding = _findings(tmp_path, states)["pending-transactions"]
     assert finding.severity is Severity.WARNING
@@ -198,13 +202,13 @@ def test_unfinished_files_of_streaming_file_sink_are_reported(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("states", "may_be"),
     [
-        ({COMMITTER_STATE: [encode_committer_element("2.2", _TWO)]}, False),  # a KafkaSink's
+        ({COMMITTER_STATE: [encode_committer_element("2.2", _TWO)]}, False),  # of a KafkaSink
         ({COMMITTER_STATE: [b"\0\0\0\2\0\0\0\3abc"]}, False),
         ({WRITER_STATE: [b"\0\0\0\2\0\0\0\3abc"]}, True),
         ({"next-transactional-id-hint": []}, False),
     ],
 )
-def test_unknown_writer_may_be_file_sink(
+def test_finding_reports_that_unknown_writer_may_be_file_sink(
     tmp_path: Path, states: Mapping[str, Sequence[bytes]], may_be: bool
 ) -> None:
     finding = _findings(tmp_path, states)["pending-transactions"]
@@ -226,8 +230,11 @@ def test_sink_state_that_mixes_transactions_and_files_is_unreadable(tmp_path: Pa
     assert "its state cannot be read" in findings["pending-transactions"].message
 
 
-def test_unknown_committer_may_remember_checkpoints(tmp_path: Path) -> None:
-    """The committer of a FileSink does not remember checkpoints."""
+def test_note_appears_if_sink_may_remember_checkpoint_ids(tmp_path: Path) -> None:
+    """A sink that remembers checkpoint IDs may skip the checkpoints of a new job.
+
+    The committer of a FileSink does not remember them, but an unknown committer may.
+    """
     unknown = operator_with_states({COMMITTER_STATE: [b"\0\0\0\2\0\0\0\3abc"]})
     committer = operator_with_states({COMMITTER_STATE: [encode_committer_element("2.2", _FILES)]})
     element = encode_file_writer_element("a", "s3://b/a", b"resume")
@@ -250,7 +257,7 @@ def test_unknown_committer_may_remember_checkpoints(tmp_path: Path) -> None:
         (12, (1,), -1, "checkpoints"),
     ],
 )
-def test_unsupported_version_in_committer_state_is_reported_with_its_part(
+def test_error_for_unsupported_version_names_part_of_committer_state(
     at: int, known: tuple[int, ...], unknown: int, what: str
 ) -> None:
     """Each part of a committer's state has its own version. Flink 2.2 writes these versions."""
