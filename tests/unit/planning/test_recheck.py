@@ -33,7 +33,7 @@ def _whats(messages: Iterable[Message]) -> list[str]:
 
 
 def _group(name: str, **offsets: int) -> GroupView:
-    """``t0=5``: partition 0 of topic t at 5."""
+    """Return a group. ``t0=5`` is partition 0 of topic t at offset 5."""
     held = {(place[0], int(place[1])): Committed(offset) for place, offset in offsets.items()}
     return GroupView(name, bool(held), "Empty", "classic", committed=held)
 
@@ -44,7 +44,7 @@ def _cluster(topics: Logs | None = None) -> ClusterSnapshot:
 
 
 def _plan(tmp_path: Path, then: ClusterSnapshot, policies: Policies | None = None) -> Plan:
-    """A plan of partitions 0 and 1 of topic t, at 3 and 4."""
+    """Return a plan that starts partitions 0 and 1 of topic t at 3 and 4."""
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
     found = extract(read_checkpoint(chk))
     plan = make_plan(found, found.sources, then, policies or Policies())
@@ -53,7 +53,7 @@ def _plan(tmp_path: Path, then: ClusterSnapshot, policies: Policies | None = Non
 
 
 def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
-    """Regression: The output had a line about a changed offset for each partition."""
+    """Regression: The output listed the offset of each partition as changed."""
     group = _group("g", t0=1)
     plan = _plan(tmp_path, replace(_cluster(), target_group=group))
     for offsets, changes in (
@@ -72,9 +72,9 @@ def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
     ("now", "told"),
     [
         (_cluster(), []),
-        # Records have been produced, and others deleted of which none is needed.
+        # Records were produced, and records below the positions were deleted.
         (_cluster({"t": {0: LogRange(3, 99), 1: LogRange(4, 10)}}), []),
-        # The next one that is written is the next that is read.
+        # The logs no longer contain the positions.
         (
             _cluster({"t": {0: LogRange(4, 10), 1: LogRange(0, 3)}}),
             [
@@ -103,7 +103,7 @@ def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
             replace(_cluster({}), topic_ids={"t": "another"}),
             ["topic t was recreated after the plan was created"],
         ),
-        (replace(_cluster(), topic_ids={}), []),  # brokers that give none
+        (replace(_cluster(), topic_ids={}), []),  # the brokers report no topic IDs
     ],
 )
 def test_cluster_changes_after_planning_are_reported(
@@ -112,7 +112,7 @@ def test_cluster_changes_after_planning_are_reported(
     assert _whats(find_cluster_changes(_plan(tmp_path, _cluster()), now)) == told
 
 
-def test_plan_of_different_cluster_is_refused_without_further_reasons(tmp_path: Path) -> None:
+def test_plan_of_different_cluster_is_refused_with_single_reason(tmp_path: Path) -> None:
     now = replace(_cluster({}), cluster_id="elsewhere")
     with pytest.raises(Refused) as refused:
         _whats(find_cluster_changes(_plan(tmp_path, _cluster()), now))
@@ -147,7 +147,7 @@ def test_skipped_partition_created_after_planning_is_reported(tmp_path: Path) ->
         (_group("g"), ["the group's offset for t-0 has changed from 1 to no offset"]),
     ],
 )
-def test_newer_commits_of_target_group_are_reported(
+def test_changed_offsets_of_target_group_are_reported(
     tmp_path: Path, now: GroupView | None, told: list[str]
 ) -> None:
     then = replace(_cluster(), target_group=_group("g", t0=1))
@@ -155,7 +155,7 @@ def test_newer_commits_of_target_group_are_reported(
     assert _whats(find_cluster_changes(plan, replace(_cluster(), target_group=now))) == told
 
 
-def test_group_changes_of_deleted_partition_are_not_reported(tmp_path: Path) -> None:
+def test_offset_change_of_deleted_partition_is_not_reported_separately(tmp_path: Path) -> None:
     plan = _plan(tmp_path, replace(_cluster(), target_group=_group("g", t0=1, t1=1)))
     now = replace(_cluster({"t": {0: _LOG}}), target_group=_group("g", t0=1))
     assert _whats(find_cluster_changes(plan, now)) == ["t-1 no longer exists"]

@@ -1,4 +1,4 @@
-"""Check the texts of a plan, word for word: refusals with remedies, warnings, and plan lines."""
+"""Check the exact messages of a plan: refusals with remedies, warnings, and plan lines."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _warned(
     snapshot: ClusterSnapshot | None = None,
     policies: Policies | None = None,
 ) -> list[str]:
-    """Without the one that is said wherever no broker was asked."""
+    """Return the warnings, without the one that says that no broker was queried."""
     told = [
         str(text)
         for text in messages.collect_warnings(findings, snapshot, planned, policies or Policies())
@@ -82,7 +82,7 @@ def test_partition_without_problem_is_not_refused() -> None:
 
 
 def test_same_problem_of_several_partitions_is_reported_once() -> None:
-    """Regression: The message contained "None" for an absent position."""
+    """Regression: The message about a partition without a position contained "None"."""
 
     def expired(next_offset: int) -> Message:
         return EXPIRED(next_offset=next_offset, log_start=12, lost=12 - next_offset)
@@ -133,7 +133,7 @@ def _finding(code: Code, operator_id: str | None = None) -> Finding:
     return Finding(finding(code, f"{code} is so")(), operator_id)
 
 
-def test_warning_findings_are_reported_with_their_operator() -> None:
+def test_warning_about_finding_names_its_operator() -> None:
     findings = (
         _finding(Code.FINISHED_OPERATORS, operator_id="abc"),
         _finding(Code.NOT_A_STOP),
@@ -152,7 +152,7 @@ def test_warning_findings_are_reported_with_their_operator() -> None:
     ]
 
 
-def test_sink_that_remembers_writers_triggers_warning_only_for_groups() -> None:
+def test_sink_that_remembers_its_writers_triggers_warning_only_for_move_to_group() -> None:
     findings = (_finding(Code.SINK_MEMORY),)
     planned = _planned(0, 5)
     assert _warned(planned, findings=findings) == []
@@ -167,9 +167,10 @@ def test_sink_that_remembers_writers_triggers_warning_only_for_groups() -> None:
     ("ends", "told"),
     [([5, 9], True), ([5, 8], False), ([None, 8], True), ([], True)],
 )
-def test_possible_output_beyond_logged_batch_is_ignored_if_no_records_remain(
+def test_warning_about_output_after_last_logged_batch_is_omitted_without_lag(
     ends: list[int | None], told: bool
 ) -> None:
+    """If every position is at the log end offset, no later batch can have written output."""
     planned = [
         _planned(n, offset, log_end=end)
         for n, (offset, end) in enumerate(zip((5, 8), ends, strict=False))
@@ -196,7 +197,7 @@ def test_source_group_without_commits_for_topics_triggers_warning() -> None:
     assert _warned(*planned, snapshot=alike) == [nothing.replace("'g'", "'g' (did you mean 'h'?)")]
 
 
-def test_warnings_about_losses_show_first_affected_partition() -> None:
+def test_warnings_about_partitions_show_first_affected_partition() -> None:
     assert _warned(
         _planned(0, 5), _planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)
     ) == [
@@ -262,7 +263,7 @@ def test_warning_about_new_group_suggests_similar_names() -> None:
 
 def test_rewind_and_skip_of_existing_group_are_reported() -> None:
     planned = [
-        _planned(0, 5),  # it holds none
+        _planned(0, 5),  # the group has no offset
         _planned(1, 5, current=5),
         _planned(2, 5, current=6),
         _planned(3, 5, current=9),
@@ -329,7 +330,7 @@ def test_warning_about_partial_topics_shows_first_topic() -> None:
     assert not list(messages.partial_topic_warnings(chosen, None, Policies()))
 
 
-# -- the plan in lines ----------------------------------------------------------------------------
+# -- plan lines -----------------------------------------------------------------------------------
 
 
 def _lines(*planned: PlannedPartition, notes: tuple[str, ...] = ()) -> list[str]:

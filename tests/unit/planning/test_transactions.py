@@ -50,13 +50,13 @@ FIRST, SECOND = OURS, ("pay-1-5", 4000, 0)
         ([(77, 3, EMPTY), (77, 3, ONGOING)], TxnOutcome.OPEN),
         ([(77, 3, ONGOING), (77, 3, PREPARE_COMMIT)], TxnOutcome.COMMITTED),
         ([(77, 3, COMMIT)], TxnOutcome.COMMITTED),
-        # As Kafka ends one that timed out, and any of a client of 4.0.
+        # Kafka ends a timed-out transaction, and every one of a 4.0 client, in the next epoch.
         ([(77, 3, ONGOING), (77, 4, PREPARE_ABORT), (77, 4, ABORT)], TxnOutcome.ABORTED),
         (
             [(77, 3, ONGOING), (77, 4, PREPARE_COMMIT), (77, 4, COMMIT)],
             TxnOutcome.COMMITTED,
         ),
-        # The id is used again: what came of that one is not what came of ours.
+        # The ID was reused: the outcome of the later transaction does not count.
         (
             [(77, 3, ONGOING), (77, 4, ABORT), (77, 5, EMPTY), (77, 5, COMMIT)],
             TxnOutcome.ABORTED,
@@ -75,7 +75,7 @@ def test_outcome_of_transaction_follows_from_state_changes(
 
 @pytest.mark.parametrize(
     ("transactional_id", "partition"),
-    # Of 50, by String.hashCode of OpenJDK 17; the hash of the fourth is Integer.MIN_VALUE.
+    # Of 50 partitions, by String.hashCode of OpenJDK 17. The fourth hash is Integer.MIN_VALUE.
     [
         ("to-long-0-1", 43),
         ("payments-3-12", 9),
@@ -91,7 +91,7 @@ def test_log_partition_of_transactional_id_matches_kafka(
 
 
 def _job(directory: Path) -> Extraction:
-    """A source of one partition, and a sink with two transactions to commit."""
+    """Return a job with a source of one partition, and a sink with two pending transactions."""
     sink = operator_with_states(
         {
             COMMITTER_STATE: [
@@ -128,7 +128,7 @@ def _told(lines: Sequence[object]) -> list[str]:
     return [str(line) for line in lines if "transaction" in str(line)]
 
 
-def test_committed_transactions_are_noted(tmp_path: Path) -> None:
+def test_committed_transactions_are_reported_in_note(tmp_path: Path) -> None:
     plan = _plan(tmp_path, {FIRST: TxnOutcome.COMMITTED, SECOND: TxnOutcome.COMMITTED})
     assert (plan.refusals, _told(plan.warnings)) == ((), [])
     (note,) = plan.notes
@@ -176,7 +176,7 @@ def test_unreadable_transaction_log_triggers_warning(tmp_path: Path) -> None:
     assert "did not report the outcome of the transactions (access denied)" in warning
 
 
-# -- where Flink itself goes on ------------------------------------------------------------------
+# -- savepoints that Flink resumes from -----------------------------------------------------------
 
 
 def _restored(
@@ -184,7 +184,7 @@ def _restored(
     fates: Mapping[Transaction, TxnOutcome] | None,
     policies: Policies = Policies(),  # frozen
 ) -> tuple[list[str], list[str]]:
-    """What is refused, and what is told, of a savepoint that Flink is to go on from."""
+    """Return the refusals and the warnings for a savepoint that Flink resumes from."""
     job = _job(directory)
     snapshot = _snapshot(fates) if fates is not None else None
     refusals, told = check_savepoint(
@@ -202,10 +202,10 @@ def _restored(
         None,
     ],
 )
-def test_restored_job_commits_open_transaction(
+def test_open_transaction_of_restored_job_triggers_warning_instead_of_refusal(
     tmp_path: Path, fates: Mapping[Transaction, TxnOutcome] | None
 ) -> None:
-    """Regression: The savepoint was refused as if the transaction were lost."""
+    """Regression: The savepoint was refused, although a restored job commits the transaction."""
     refusals, told = _restored(tmp_path, fates)
     assert refusals == []
     (warning,) = told
@@ -213,7 +213,7 @@ def test_restored_job_commits_open_transaction(
     assert "unless the brokers abort its transactions first" in warning
 
 
-def test_restored_job_commits_pending_files(tmp_path: Path) -> None:
+def test_warning_explains_that_restored_job_commits_pending_files(tmp_path: Path) -> None:
     pending = {5: {0: [FileCommittable("a", b"file"), FileCommittable("b", b"file")]}}
     states = {COMMITTER_STATE: [encode_committer_element("2.2", pending)]}
     sink = operator_with_states(states, operator_id=bytes(16))
@@ -227,7 +227,7 @@ def test_restored_job_commits_pending_files(tmp_path: Path) -> None:
     ]
 
 
-def test_committed_transactions_of_restored_job_are_silent(tmp_path: Path) -> None:
+def test_committed_transactions_of_restored_job_trigger_no_message(tmp_path: Path) -> None:
     assert _restored(tmp_path, dict.fromkeys((FIRST, SECOND), TxnOutcome.COMMITTED)) == (
         [],
         [],

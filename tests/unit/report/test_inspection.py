@@ -1,4 +1,4 @@
-"""The text and the bounded memory of the machine-readable report of ``migrate inspect``."""
+"""Check the content and the memory use of the JSON and CSV output of ``migrate inspect``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.checkpoints import operator_with_states, splits, write_checkp
 
 
 def _with_positions(folder: Path, positions: list[Position]) -> Extraction:
-    """A checkpoint whose one source has these."""
+    """Return a checkpoint whose single source has these positions."""
     extraction = extract(read_checkpoint(write_source(folder / "chk-7", {0: splits("t", [1])})))
     source = Source(
         "0" * 32, None, None, SourceKind.KAFKA_SOURCE, 1, 128, {None: True}, tuple(positions)
@@ -83,7 +83,7 @@ def test_inspect_json_fields_follow_order_of_report_model(tmp_path: Path) -> Non
     assert header == ["operator_id", "name", "uid", "kind", *PositionReport.__annotations__]
 
 
-def test_checkpoint_without_kafka_source_has_a_report(tmp_path: Path) -> None:
+def test_inspect_reports_checkpoint_without_kafka_source(tmp_path: Path) -> None:
     chk = write_checkpoint(tmp_path / "chk-7", operator_with_states({"state": [b"x"]}))
     extraction = extract(read_checkpoint(chk))
     report = _read(extraction)

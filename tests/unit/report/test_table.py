@@ -41,7 +41,7 @@ _OFFSET = 9_123_456_789_012
 
 
 def _bare(shown: str) -> str:
-    """Without the codes of styles."""
+    """Return the text without style codes."""
     return re.sub(r"\x1b\[[0-9;]*m", "", shown)
 
 
@@ -73,7 +73,7 @@ def _verification(out: TextIO, folder: Path) -> str:
     return verification_table(verify_query(side, QueryStart(side), None, new_at_earliest=True), out)
 
 
-# -- what a terminal of 80 columns shows ---------------------------------------------------------
+# -- tables on a terminal of 80 columns ----------------------------------------------------------
 
 
 def _ordinary_plan(out: TextIO) -> str:
@@ -184,7 +184,7 @@ def test_table_on_narrow_terminal_first_wraps_headings() -> None:
     ]
 
 
-def test_table_on_narrow_terminal_then_omits_and_lists_columns() -> None:
+def test_table_on_narrow_terminal_then_omits_columns_and_lists_their_names() -> None:
     also: Column[_Pair] = Column("DIFFERENCE", lambda pair: f"+{pair[1]}", drop_order=1)
     assert _drawn(_TOPICS, also, _NUMBERS, width=18)[2:] == [
         "orders           1",
@@ -228,7 +228,7 @@ def test_table_on_narrow_terminal_truncates_no_value(
     assert "…" not in shown
 
 
-def test_control_characters_of_rollback_file_are_escaped() -> None:
+def test_control_characters_of_rollback_file_are_escaped_in_table() -> None:
     """The topics of a checkpoint are valid for Kafka, but a rollback file can contain any text."""
     log, held = LogRange(0, 1), Committed(1)
     restored = [RestoredOffset("orders\x1b[2J", 0, held, held, log, None)]
@@ -250,7 +250,7 @@ def test_inspect_on_narrow_terminal_truncates_no_number(
 def test_inspect_on_narrow_terminal_truncates_no_field_of_operator(
     monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
-    """Regression: At 60 columns the names and states were missing, and IDs were ``02f203…``."""
+    """Regression: At 60 columns, names and states were missing, and IDs were cut to ``02f203…``."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
     found = read_checkpoint(golden("2.2/two-sources"))
@@ -262,9 +262,9 @@ def test_inspect_on_narrow_terminal_truncates_no_field_of_operator(
     for operator in found.operators:
         assert operator.operator_id[:8] in operators
         for name in (operator.name or "", *operator.state_names):
-            folded = iter(letters)  # over lines, between which other columns stand
+            folded = iter(letters)  # wrapped over lines that also contain other columns
             assert all(letter in folded for letter in "".join(name.split()))
-        if columns < 80:  # where each has lines of its own
+        if columns < 80:  # each field has its own lines
             assert "".join((operator.name or "").split()) in letters
             assert "".join(", ".join(operator.state_names).split()) in letters
 

@@ -1,6 +1,6 @@
 """Read a map from an Avro file by specification 1.12.0.
 
-Covers every type that may precede the map, each bound from both sides, and every truncation.
+Covers every type that may precede the map, both sides of each bound, and every truncation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _entries(**entries: str) -> bytes:
 
 
 def _file(value: bytes, type_: Any = None, before: Any = None) -> bytes:
-    """Of records with the map ``m``, and the field ``b`` before it."""
+    """Return a file of a record with the map ``m``, and the field ``b`` before it."""
     fields = [{"name": "m", "type": type_ or _MAP}]
     if before is not None:
         fields.insert(0, {"name": "b", "type": before})
@@ -51,11 +51,11 @@ def test_avro_map_of_strings_is_read_and_other_values_are_skipped() -> None:
     assert _read(_file(long(1) + _entries(a="1"), nullable)) == {"a": "1"}
     assert _read(_file(long(0), nullable)) == {}
     assert _read(_file(_entries(a="1")), "other") == {}
-    # A run with its size in bytes before it, and one behind it.
+    # A block with its size in bytes, and a block without.
     items = _text(b"a") + _text(b"1")
     runs = long(-1) + long(len(items)) + items + long(1) + _text(b"b") + _text(b"2") + long(0)
     assert _read(_file(runs)) == {"a": "1", "b": "2"}
-    # What is no text is passed over.
+    # Values that are not strings are skipped.
     assert _read(_file(long(1) + _text(b"a") + long(7) + long(0), {**_MAP, "values": "long"})) == {}
 
 
@@ -86,7 +86,7 @@ def test_avro_map_of_strings_is_read_and_other_values_are_skipped() -> None:
         ),
     ],
 )
-def test_avro_fields_before_map_are_skipped_and_truncated_files_refused(
+def test_reader_of_avro_map_skips_earlier_fields_and_refuses_truncated_files(
     before: Any, value: bytes
 ) -> None:
     whole = _file(value + _entries(a="1"), before=before)
@@ -118,7 +118,7 @@ def test_avro_named_type_is_resolved_by_its_full_name(namespace: str | None) -> 
         ],
     }
     assert _read(avro(json.dumps(schema), b"aabb" + _entries(a="1"))) == {"a": "1"}
-    if namespace is not None:  # the name alone is that of a type in the record's namespace
+    if namespace is not None:  # a short name refers to the record's namespace
         schema["fields"].insert(2, {"name": "z", "type": "f"})
         assert "no type has the name 'f'" in _refused(avro(json.dumps(schema), b"aabbcc"))
 
@@ -163,8 +163,8 @@ def test_avro_varint_of_ten_bytes_is_accepted() -> None:
     assert _read(_file(ten + _entries(a="1"), before="long")) == {"a": "1"}
 
 
-def test_count_of_zero_byte_items_is_limited_by_remaining_bytes() -> None:
-    """Zero-byte items consume no input, so only the remaining bytes limit their count."""
+def test_number_of_empty_avro_items_is_limited_by_remaining_bytes() -> None:
+    """Empty items consume no input, so their number must not exceed the remaining bytes."""
     for more, fine in ((0, True), (1, False)):
         before = {"type": "array", "items": "null"}
         rest = long(0) + _entries(a="1")
@@ -191,7 +191,7 @@ def test_count_of_zero_byte_items_is_limited_by_remaining_bytes() -> None:
     ],
     ids=["type", "union", "array", "map", "record"],
 )
-def test_avro_file_schema_nesting_is_limited_to_32_levels(wrap: Any) -> None:
+def test_nesting_of_avro_schema_is_limited_to_32_levels(wrap: Any) -> None:
     nested: Any = {"type": "null"}
     values = {0: b""}
     for depth in range(1, 34):
@@ -203,7 +203,7 @@ def test_avro_file_schema_nesting_is_limited_to_32_levels(wrap: Any) -> None:
             "map": long(1) + _text(b"k") + inner + long(0),
         }.get(_kind(nested), inner)
         content = _file(values[depth] + _entries(a="1"), before=nested)
-        if depth <= 31:  # the record of the file is one more
+        if depth <= 31:  # the record of the file adds one level
             assert _read(content) == {"a": "1"}
         else:
             assert "nested more than 32 deep" in _refused(content)
@@ -215,13 +215,13 @@ def _kind(schema: Any) -> str:
     return str(schema["type"]) if isinstance(schema["type"], str) else "type"
 
 
-def test_recursive_avro_named_type_is_limited_to_64_levels() -> None:
+def test_nesting_of_recursive_avro_type_is_limited_to_64_levels() -> None:
     node = {
         "type": "record",
         "name": "n",
         "fields": [{"name": "next", "type": ["null", "n"]}],
     }
-    # Each takes three: the union, the name and the record; the record of the file is one more.
+    # Each node takes three levels: union, name, and record. The record of the file adds one.
     deepest = next(
         n for n in range(40) if "nested more than 64" in _outcome(node, long(1) * n + long(0))
     )
@@ -235,7 +235,7 @@ def _outcome(before: Any, value: bytes) -> str:
         return str(error)
 
 
-def test_avro_compression_non_record_schema_and_invalid_utf8_are_refused() -> None:
+def test_avro_file_with_compression_or_invalid_utf8_or_non_record_schema_is_refused() -> None:
     assert is_avro(b"Obj\x01") and not is_avro(b"Obj\x02")
     assert _refused(avro('"long"', long(1))).startswith("it: the schema is not a record")
     assert _refused(avro('{"type":"map","values":"long"}', b"")).startswith(

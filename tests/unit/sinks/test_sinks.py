@@ -1,4 +1,4 @@
-"""Read handmade logs of sinks, for states that no available writer produces.
+"""Read handmade logs of sinks for states that no available writer produces.
 
 `tests/golden/test_sinks.py` has logs of real writers. `test_spark_sinks.py` shows that writers skip
 batches.
@@ -74,7 +74,7 @@ def test_file_as_sink_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["_spark_metadata", "_delta_log", ".hoodie"])
-def test_sink_log_directory_replaced_by_file_is_unreadable(tmp_path: Path, name: str) -> None:
+def test_sink_is_unreadable_if_its_log_directory_is_a_file(tmp_path: Path, name: str) -> None:
     write(tmp_path / name, "")
     with pytest.raises(UnreadableSink, match=f"{name} is not a directory"):
         look(tmp_path)
@@ -98,7 +98,7 @@ def test_directory_can_be_table_of_several_formats(tmp_path: Path) -> None:
     )
 
 
-def test_sink_writer_requires_sink() -> None:
+def test_sink_writer_option_requires_sink_option() -> None:
     with pytest.raises(UsageError, match=r"^sink_writer requires sink$"):
         check_sink_of_a_query(None, "orders")
 
@@ -177,7 +177,7 @@ def txn(app: str | None, version: int | None) -> Mapping[str, object]:
     return {"appId": app, "version": version}
 
 
-def test_delta_log_is_newest_checkpoint_with_later_commits(tmp_path: Path) -> None:
+def test_delta_log_is_read_from_newest_checkpoint_and_later_commits(tmp_path: Path) -> None:
     commit(tmp_path, 0, {"job": 0, "gone": 9})  # superseded by the checkpoint
     checkpoint(tmp_path, 0, [None, txn("job", 0)])
     checkpoint(tmp_path, 1, [txn("job", 1), None], ".0000000001.0000000002")
@@ -199,10 +199,7 @@ def test_delta_txn_with_empty_fields_is_ignored(tmp_path: Path) -> None:
 
 
 def test_delta_checkpoint_in_json_is_read(tmp_path: Path) -> None:
-    """The golden table delta-json contains such a checkpoint.
-
-    Delta later removes the commits before it.
-    """
+    """The commits before the checkpoint are missing, because Delta later removes them."""
     for file in (GOLDEN / "delta-json/_delta_log").glob("*.checkpoint.*.json"):
         write(tmp_path / "_delta_log" / file.name, file.read_bytes())
     assert look(tmp_path).last_numbers(WriterKind.TXN_APP) == {"orders-job": 2}
@@ -219,10 +216,10 @@ def test_delta_checkpoint_without_txn_remembers_nothing(tmp_path: Path) -> None:
     assert look(tmp_path).remembered == ()
 
 
-def test_query_id_and_constant_uuid_are_distinguished_in_delta_log(tmp_path: Path) -> None:
-    """Commits distinguish the two IDs.
+def test_query_id_and_constant_uuid_are_distinguished_by_delta_commits(tmp_path: Path) -> None:
+    """A commit contains the query ID.
 
-    A Delta checkpoint does not, but its earlier commits remain.
+    A Delta checkpoint does not, so the IDs cannot be distinguished without the earlier commits.
     """
     commit(tmp_path, 0, {QUERY: 5}, QUERY)
     commit(tmp_path, 1, {CONSTANT: 7, "None": 1})
@@ -238,8 +235,8 @@ def test_query_id_and_constant_uuid_are_distinguished_in_delta_log(tmp_path: Pat
     assert memory.last_numbers(WriterKind.TXN_APP) == {QUERY: 5, CONSTANT: 7, "None": 1}
 
 
-def test_flink_sink_of_delta_remembers_checkpoints_of_job(tmp_path: Path) -> None:
-    """DeltaCommitter's source defines this format. No artifact of the sink is available."""
+def test_delta_table_remembers_checkpoints_of_flink_job(tmp_path: Path) -> None:
+    """The source of DeltaCommitter defines the format. No artifact of the sink is available."""
     commit(tmp_path, 0, {f"{'0' * 31}1-0": 8})
     memory = look(tmp_path)
     assert memory.last_numbers(WriterKind.FLINK_JOB) == {f"job {'0' * 31}1, subtask 0": 8}
@@ -414,7 +411,7 @@ def avro_commit() -> bytes:
 def test_truncated_avro_commit_is_unreadable(tmp_path: Path) -> None:
     content = avro_commit()
     path = tmp_path / ".hoodie/timeline/20260102000000000_20260102000000001.commit"
-    # Up to the first block of records it is a whole file, of none.
+    # Up to the first block, the content is a valid file without records.
     begin = content.index(content[-16:]) + 16
     for size in (*range(4, len(content), 97), *range(begin - 20, begin + 40), len(content) - 1):
         write(path, content[:size])
@@ -427,8 +424,10 @@ def test_truncated_avro_commit_is_unreadable(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 0x80, 0xFF])
-def test_changed_byte_in_log_is_read_or_reported(tmp_path: Path, step: int) -> None:
-    """One byte of a file of each format is changed. The file is read, or reported as unreadable."""
+def test_sink_log_with_changed_byte_is_read_or_reported_as_unreadable(
+    tmp_path: Path, step: int
+) -> None:
+    """No changed byte causes any other error."""
     files = {
         ".hoodie/timeline/20260102000000000_20260102000000001.commit": avro_commit(),
         f"_delta_log/{0:020}.checkpoint.parquet": next(
@@ -447,7 +446,7 @@ def test_changed_byte_in_log_is_read_or_reported(tmp_path: Path, step: int) -> N
 
 
 def avro(schema: str, records: bytes, codec: bytes | None = None) -> bytes:
-    """A container file of one block with one record."""
+    """Return a container file of one block with one record."""
 
     def text(value: bytes) -> bytes:
         return long(len(value)) + value
@@ -493,16 +492,18 @@ EXTRA_VALUE = (
         ('{"type":{"type":"bytes"}}', long(2) + b"xx"),
     ],
 )
-def test_avro_fields_before_map_are_skipped(tmp_path: Path, field: str, value: bytes) -> None:
+def test_avro_fields_before_and_after_map_are_skipped(
+    tmp_path: Path, field: str, value: bytes
+) -> None:
     fields = f'{{"name":"before","type":{field}}},{EXTRA},{{"name":"after","type":{field}}}'
-    if '"name"' in field:  # a name is declared once, and then used
+    if '"name"' in field:  # a named type is declared once
         name = json.loads(field)["name"]
         fields = f'{{"name":"before","type":{field}}},{EXTRA},{{"name":"after","type":"{name}"}}'
     schema = f'{{"type":"record","name":"c","namespace":"n","fields":[{fields}]}}'
     path = tmp_path / ".hoodie/timeline/20260102000000000_20260102000000001.commit"
     write(path, avro(schema, value + EXTRA_VALUE + value))
     assert look(tmp_path).last_numbers(WriterKind.HUDI) == {"a": 4}
-    # The null of the union.
+    # The union contains null.
     write(path, avro(schema, value + long(0) + value))
     assert look(tmp_path).last_numbers(WriterKind.HUDI) == {}
 
@@ -517,7 +518,7 @@ def test_avro_fields_before_map_are_skipped(tmp_path: Path, field: str, value: b
         ('{"type":"record","name":"r","fields":[3]}', b""),
         ('{"type":"record","name":"r","fields":[{"name":"x","type":"nothing"}]}', b""),
         ('{"type":"record","name":"r","fields":[{"name":"x","type":["null"]}]}', long(1)),
-        # Without an end, but for the bounds: a record in itself, items of no bytes.
+        # Endless without limits: a record that contains itself, and empty items.
         ('{"type":"record","name":"r","fields":[{"name":"x","type":"r"}]}', b""),
         (
             '{"type":"record","name":"r","fields":[{"name":"x","type":'
@@ -575,13 +576,15 @@ def iceberg(table: Path, name: str, snapshots: Sequence[object], **rest: object)
     write(table / "metadata" / name, json.dumps({"snapshots": snapshots, **rest}))
 
 
-def test_newest_iceberg_snapshot_of_job_is_found_from_head(tmp_path: Path) -> None:
+def test_newest_iceberg_snapshot_of_job_is_found_among_parents_of_current_snapshot(
+    tmp_path: Path,
+) -> None:
     snapshots = [
         flink_snapshot(1, None, "a", 9),
         flink_snapshot(2, 1, "a", 3),
         flink_snapshot(3, 2, "b", 5, None),
         {"snapshot-id": 4, "parent-snapshot-id": 3, "summary": {"flink.job-id": "a"}},
-        flink_snapshot(5, 1, "a", 50),  # rolled back: no parent of the head
+        flink_snapshot(5, 1, "a", 50),  # rolled back: not a parent of the current snapshot
     ]
     iceberg(tmp_path, "v2.metadata.json", snapshots, **{"current-snapshot-id": 4})
     iceberg(tmp_path, "v1.metadata.json", [flink_snapshot(1, None, "old", 1)])
@@ -630,7 +633,7 @@ def test_compressed_iceberg_metadata_is_read_up_to_limit(
         look(tmp_path)
 
 
-def test_cycle_of_iceberg_snapshots_ends(tmp_path: Path) -> None:
+def test_search_for_iceberg_snapshots_ends_despite_cycle(tmp_path: Path) -> None:
     snapshots = [flink_snapshot(1, 2, "a", 1), flink_snapshot(2, 1, "a", 2)]
     iceberg(tmp_path, "v1.metadata.json", snapshots, **{"current-snapshot-id": 1})
     assert look(tmp_path).last_numbers(WriterKind.FLINK_JOB) == {"job a, operator o": 1}

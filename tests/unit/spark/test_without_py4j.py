@@ -55,7 +55,7 @@ def test_every_name_of_spark_package_is_imported_without_py4j() -> None:
 
 
 @pytest.mark.parametrize("master", ["None", "'local[1]'"])
-def test_command_requiring_spark_session_reports_spark_connect_limit(master: str) -> None:
+def test_error_without_spark_session_explains_limit_of_spark_connect(master: str) -> None:
     printed = _run(
         "from migrate.model.errors import UsageError\n"
         "from migrate.spark.session import runs_on_spark, session, spark_errors\n"
@@ -72,7 +72,7 @@ def test_command_requiring_spark_session_reports_spark_connect_limit(master: str
     assert reason in second
 
 
-def test_spark_connect_session_is_found_without_url() -> None:
+def test_existing_spark_connect_session_is_found_without_url() -> None:
     """Regression: ``rehearse`` failed with CONNECT_URL_NOT_SET. The test needs no server."""
     printed = _run(
         "import os, threading\n"
@@ -84,7 +84,7 @@ def test_spark_connect_session_is_found_without_url() -> None:
         "thread.start()\n"
         "thread.join()\n"
         "print([session is connected for session in found], flush=True)\n"
-        "os._exit(0)\n"  # the end of a session waits for its server
+        "os._exit(0)\n"  # a normal exit would wait for the session's server
     )
     assert printed == "[True, True]\n"
 

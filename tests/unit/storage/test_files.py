@@ -61,11 +61,11 @@ def _positions(checkpoint: Path | str, source: LocalFiles | None = None) -> dict
     }
 
 
-# -- only what is needed ---------------------------------------------------------------------------
+# -- requested bytes -------------------------------------------------------------------------------
 
 
 class _Counted(LocalFiles):
-    """Local files that note every read."""
+    """Local files that record every read."""
 
     def __init__(self) -> None:
         self.reads: list[tuple[str, int]] = []
@@ -90,7 +90,7 @@ def test_read_of_large_file_fetches_only_required_bytes(tmp_path: Path, compress
     assert sum(size for _, size in files.reads[1:]) < 200
 
 
-def test_state_next_to_reader_state_in_file_is_not_fetched(tmp_path: Path) -> None:
+def test_other_state_in_file_of_reader_state_is_not_fetched(tmp_path: Path) -> None:
     element = encode_reader_element(encode_split("orders", 0, 100))
     states = [
         ListState(READER_STATE, SPLIT_DISTRIBUTE, (element,)),
@@ -105,7 +105,7 @@ def test_state_next_to_reader_state_in_file_is_not_fetched(tmp_path: Path) -> No
     assert sum(size for _, size in files.reads[1:]) < 2000
 
 
-def test_error_in_part_of_file_reports_offset_in_whole_file(tmp_path: Path) -> None:
+def test_error_in_part_of_file_reports_byte_offset_in_whole_file(tmp_path: Path) -> None:
     stream, handle = split_stream(0, [ListState("before", SPLIT_DISTRIBUTE, (bytes(100_000),))])
     (offset,) = handle.states[1].offsets
     place = RelativeFileHandle("state", len(stream))
@@ -120,7 +120,7 @@ def test_error_in_part_of_file_reports_offset_in_whole_file(tmp_path: Path) -> N
     assert caught.value.byte_offset == offset + 4
 
 
-def test_truncated_file_reports_requested_bytes(tmp_path: Path) -> None:
+def test_error_for_truncated_file_reports_requested_and_found_bytes(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "c")
     size = (chk / "state-0").stat().st_size
     with (chk / "state-0").open("r+b") as file:
@@ -132,7 +132,9 @@ def test_truncated_file_reports_requested_bytes(tmp_path: Path) -> None:
 def test_subtasks_are_read_in_parallel_within_limit(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "c", subtasks=50)
     lock, under_way, most = threading.Lock(), 0, 0
-    together = threading.Barrier(4, timeout=20)  # broken unless four are read at one time
+    together = threading.Barrier(
+        4, timeout=20
+    )  # breaks unless four files are read at the same time
 
     class Slow(LocalFiles):
         def read_range(self, path: str, start: int, size: int) -> bytes:
@@ -153,7 +155,7 @@ def test_subtasks_are_read_in_parallel_within_limit(tmp_path: Path) -> None:
 
 
 def test_error_does_not_wait_for_unfinished_reads(tmp_path: Path) -> None:
-    """Even if the garbage collector runs in a starting thread, abandoned reads do not block."""
+    """The missing file of subtask 0 is reported while the read for subtask 1 is still blocked."""
     chk = write_in_files(tmp_path / "c", subtasks=2)
     (chk / "state-0").unlink()
     told, waited = threading.Event(), []
@@ -170,7 +172,7 @@ def test_error_does_not_wait_for_unfinished_reads(tmp_path: Path) -> None:
     told.set()
 
 
-def test_first_missing_subtask_in_order_is_reported(tmp_path: Path) -> None:
+def test_missing_file_of_lowest_subtask_is_reported(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "c", subtasks=30)
     for index in (3, 4, 20):
         (chk / f"state-{index}").unlink()
@@ -182,7 +184,7 @@ def test_first_missing_subtask_in_order_is_reported(tmp_path: Path) -> None:
         assert repr(str(chk / "state-3")) in str(caught.value)
 
 
-# -- a checkpoint that goes while it is read -------------------------------------------------------
+# -- checkpoints that are deleted during the read --------------------------------------------------
 
 
 class _Subsuming(LocalFiles):
@@ -197,7 +199,7 @@ class _Subsuming(LocalFiles):
         return super().read_range(path, start, size)
 
 
-def test_job_directory_resolves_to_newest_checkpoint_after_subsumption(
+def test_job_directory_resolves_to_newest_checkpoint_if_older_ones_are_deleted(
     tmp_path: Path,
 ) -> None:
     job = tmp_path / _JOB
@@ -205,7 +207,7 @@ def test_job_directory_resolves_to_newest_checkpoint_after_subsumption(
     (job / "chk-12").mkdir()  # not complete
 
     class Running(_Subsuming):
-        """Shows each checkpoint only when the one before it goes, as a running job does."""
+        """Lists each checkpoint only after the previous one is deleted, as for a running job."""
 
         def list_directory(self, path: str) -> list[str] | None:
             names = super().list_directory(path)
@@ -218,7 +220,7 @@ def test_job_directory_resolves_to_newest_checkpoint_after_subsumption(
 
 
 class _Completing(LocalFiles):
-    """Local files of a running job, which completes a checkpoint whenever one is read."""
+    """Local files of a running job, which completes a new checkpoint during each read."""
 
     def __init__(self, job: Path, *numbers: int) -> None:
         self._job = job
@@ -240,7 +242,8 @@ def test_job_directory_resolves_to_checkpoint_completed_during_read(tmp_path: Pa
     assert (checkpoint.checkpoint_id, checkpoint.newer_siblings) == (8, (9, 10, 11))
 
 
-def test_checkpoint_of_job_faster_than_reader_has_newer_siblings(tmp_path: Path) -> None:
+def test_read_ends_although_job_completes_checkpoints_faster_than_reader(tmp_path: Path) -> None:
+    """The result lists the newer checkpoints as siblings."""
     job = tmp_path / _JOB
     write_in_files(job / "chk-8", checkpoint_id=8)
     assert read_checkpoint(job, _Completing(job, *range(9, 99))).newer_siblings
@@ -263,7 +266,9 @@ def test_damaged_checkpoint_is_reported_although_newer_checkpoint_completes(tmp_
 
 
 @pytest.mark.parametrize("pointer", ["", "_metadata"])
-def test_named_subsumed_checkpoint_reports_newest_checkpoint(tmp_path: Path, pointer: str) -> None:
+def test_error_for_subsumed_checkpoint_names_newest_checkpoint(
+    tmp_path: Path, pointer: str
+) -> None:
     job = tmp_path / _JOB
     old, new = (write_in_files(job / f"chk-{number}", checkpoint_id=number) for number in (8, 9))
     with pytest.raises(DecodeError) as caught:
@@ -314,11 +319,11 @@ def test_missing_file_of_existing_checkpoint_is_reported(tmp_path: Path) -> None
         read_checkpoint(old)
 
 
-# -- what is opened --------------------------------------------------------------------------------
+# -- opened files ----------------------------------------------------------------------------------
 
 
 class _Opened(LocalFiles):
-    """Local files that note which were opened, with links followed."""
+    """Local files that record the opened paths, with links resolved."""
 
     def __init__(self) -> None:
         self.opened: set[str] = set()
@@ -377,7 +382,7 @@ def test_shared_and_taskowned_files_are_opened(tmp_path: Path, root: str, name: 
 
 
 def test_local_copy_is_preferred_to_file_outside_checkpoint(tmp_path: Path) -> None:
-    """A relative name leads outside, but a file with this name is next to _metadata."""
+    """The relative path leads outside, but a file of the same name is next to ``_metadata``."""
     chk = tmp_path / _JOB / "chk-7"
     write_with_handle(lambda size: RelativeFileHandle("../../outside/state", size), chk)
     shutil.copy(tmp_path / "outside" / "state", chk)
@@ -385,8 +390,8 @@ def test_local_copy_is_preferred_to_file_outside_checkpoint(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("beside", ["secret", "chk-70/state", "shared-not/state", "other/shared"])
-def test_file_near_checkpoint_is_external(tmp_path: Path, beside: str) -> None:
-    """A chk-<n> unpacked in a home directory must not open other files in this directory."""
+def test_file_in_parent_directory_of_checkpoint_is_external(tmp_path: Path, beside: str) -> None:
+    """A checkpoint that was unpacked in a home directory must not open other files in it."""
     chk = tmp_path / "home" / "chk-7"
     file = tmp_path / "home" / beside
     write_with_handle(lambda size: FileHandle(file.as_uri(), size), chk)
@@ -405,7 +410,7 @@ def test_file_near_checkpoint_is_external(tmp_path: Path, beside: str) -> None:
         ("diff", "{chk}", "{chk}"),
         ("diff", "json:{json}", "{chk}"),
         ("verify", "{chk}", "spark:{json}"),
-        # No such property: known only after the checkpoint is read.
+        # The unknown property is reported only after the checkpoint is read.
         ("commit-group", "{chk}", "--group", "g", "-b", "127.0.0.1:1", "-X", "no.such=1"),
     ],
 )
@@ -429,7 +434,7 @@ def test_every_command_refuses_external_files_and_has_override(
 
 
 class _Asked(Files):
-    """Files that note what is asked of them; of a store that is down nothing is to be had."""
+    """Files that record their requests. A store that is down answers no request."""
 
     down = False
     asked: ClassVar[list[str]] = []
@@ -479,7 +484,7 @@ def test_linked_checkpoint_directory_is_followed(tmp_path: Path) -> None:
     assert _positions(tmp_path / "chk-7") == {0: 100}
 
 
-def test_named_pipe_as_state_file_is_missing_file(tmp_path: Path) -> None:
+def test_named_pipe_in_place_of_state_file_counts_as_missing(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "c")
     (chk / "state-0").unlink()
     os.mkfifo(chk / "state-0")
@@ -496,7 +501,7 @@ def test_device_or_pipe_as_checkpoint_is_refused(tmp_path: Path, command: str) -
         assert result.stderr == (f"migrate: {path}: cannot be read: not a file or a directory\n")
 
 
-def test_circular_link_is_missing_file(tmp_path: Path) -> None:
+def test_circular_link_in_place_of_state_file_counts_as_missing(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "c")
     (chk / "state-0").unlink()
     (chk / "state-0").symlink_to(chk / "state-0")
@@ -504,13 +509,13 @@ def test_circular_link_is_missing_file(tmp_path: Path) -> None:
         read_checkpoint(chk)
 
 
-# -- in a bucket -----------------------------------------------------------------------------------
+# -- objects in a bucket ---------------------------------------------------------------------------
 
 _CHK = f"s3://bucket/flink/{_JOB}/chk-7"
 
 
 class _Bucket(MemoryFiles):
-    """Objects by URL, which Flink's other spellings of the scheme name as well."""
+    """Objects by URL, with any of Flink's spellings of the scheme."""
 
     def from_uri(self, uri: str) -> str | None:
         return Files().from_uri(uri)
@@ -525,11 +530,11 @@ class _Bucket(MemoryFiles):
         (f"{_CHK}/x/state", True),
         (f"s3a://bucket/flink/{_JOB}/chk-7/x/state", True),
         (f"s3://bucket/flink/{_JOB}/shared/x/state", True),
-        (f"s3://bucket/gf36/flink/{_JOB}/chk-7/state", True),  # the key at the path's start,
-        (f"s3p://bucket/flink/gf36ikvg/{_JOB}/shared/x/state", True),  # inside it,
-        (f"s3://bucket/flinkgf36/{_JOB}/chk-7/state", True),  # in the middle of a name
+        (f"s3://bucket/gf36/flink/{_JOB}/chk-7/state", True),  # random characters start the path,
+        (f"s3p://bucket/flink/gf36ikvg/{_JOB}/shared/x/state", True),  # are a part of it,
+        (f"s3://bucket/flinkgf36/{_JOB}/chk-7/state", True),  # or are inside a name
         (f"s3://bucket/gf36/gf36/flink/{_JOB}/chk-7/state", False),
-        (f"s3://bucket/flink/{_JOB}/gf36/chk-7/state", False),  # below the job there is no key
+        (f"s3://bucket/flink/{_JOB}/gf36/chk-7/state", False),  # Flink adds none under the job
         (f"s3://bucket/flink/gf36{_JOB}/chk-7/state", False),
         (f"s3://bucket/flink/{_JOB}/chk-70/state", False),
         (f"s3://bucket/flink/{_JOB}/shared2/state", False),
@@ -540,9 +545,8 @@ class _Bucket(MemoryFiles):
         (f"gs://bucket/gf36/flink/{_JOB}/chk-7/state", False),
     ],
 )
-def test_objects_of_other_directories_are_external_with_entropy_injection(
-    uri: str, own: bool
-) -> None:
+def test_entropy_injection_does_not_allow_objects_of_other_directories(uri: str, own: bool) -> None:
+    """With entropy injection, Flink adds random characters to the paths of its objects."""
     place = Files().from_uri(uri)
     assert place is not None
     files = _Bucket({place: b"state"})
@@ -556,7 +560,7 @@ def test_objects_of_other_directories_are_external_with_entropy_injection(
     assert StateFiles(_CHK, files, allow_external=True).read(state, "it") == b"state"
 
 
-def test_neighbors_of_savepoint_are_external_with_entropy_injection() -> None:
+def test_entropy_injection_does_not_allow_objects_of_neighboring_savepoint() -> None:
     savepoint = "s3://bucket/savepoints/savepoint-1"
     own = "s3://bucket/gf36/savepoints/savepoint-1/state"
     neighbour = "s3://bucket/savepoints/savepoint-12/state"
@@ -567,13 +571,13 @@ def test_neighbors_of_savepoint_are_external_with_entropy_injection() -> None:
     assert caught.value.kind is ErrorKind.EXTERNAL
 
 
-# A savepoint that Flink wrote under entropy injection into the bucket ``checkpoints``.
+# A savepoint that Flink wrote with entropy injection to the bucket ``checkpoints``.
 _ENTROPY = Path(__file__).parents[1] / "field" / "16-entropy" / "tree"
 _SAVEPOINT = "save points/savepoint-9d18d9-f439468f2434"
 
 
 def _entropy_files(moved: str = "") -> _Bucket:
-    """The files of the savepoint, perhaps with the state files next to ``_metadata``."""
+    """Return the savepoint's files. ``moved`` puts the state files next to ``_metadata``."""
     return _Bucket(
         {
             (
@@ -594,7 +598,7 @@ def test_savepoint_with_entropy_injection_is_not_treated_as_copy() -> None:
     assert sum(len(operator.subtasks) for operator in checkpoint.operators) > 0
 
 
-def test_copy_of_savepoint_with_entropy_is_detected() -> None:
+def test_copy_of_savepoint_with_entropy_injection_is_detected() -> None:
     moved = "copied/savepoint-9d18d9-f439468f2434"
     checkpoint = read_checkpoint(f"s3://checkpoints/{moved}", _entropy_files(moved))
     assert checkpoint.copied_from is not None
@@ -602,10 +606,10 @@ def test_copy_of_savepoint_with_entropy_is_detected() -> None:
 
 
 @pytest.mark.parametrize(("beside", "is_copy"), [(True, True), (False, False)])
-def test_single_state_file_in_random_folder_is_entropy_unless_copied(
+def test_state_file_in_different_folder_indicates_entropy_injection_unless_it_was_copied(
     beside: bool, is_copy: bool
 ) -> None:
-    """A copy from /prod to the bucket's root differs from entropy only by the state file."""
+    """If the state file is next to ``_metadata``, the savepoint was copied from ``prod``."""
     written = "s3://checkpoints/prod/savepoint-9d18d9-f439468f2434/state"
     directory = "s3://checkpoints/savepoint-9d18d9-f439468f2434"
     files = _Bucket({f"{directory}/state": b""} if beside else {written: b""})
@@ -613,7 +617,7 @@ def test_single_state_file_in_random_folder_is_entropy_unless_copied(
 
 
 @pytest.mark.parametrize("path", ["../../../../etc/state", "/etc/state"])
-def test_relative_name_cannot_leave_bucket(path: str) -> None:
+def test_relative_path_cannot_leave_bucket(path: str) -> None:
     files = _Bucket({"/etc/state": b"state", "s3://etc/state": b"state"})
     with pytest.raises(DecodeError) as caught:
         StateFiles(_CHK, files).read(RelativeFileState(path, 5), "it")
@@ -662,7 +666,7 @@ def test_uri_is_mapped_to_canonical_path(uri: str, path: str | None) -> None:
     assert Files().from_uri(uri) == path
 
 
-@pytest.mark.slow  # a process each
+@pytest.mark.slow  # each case starts a process
 @pytest.mark.parametrize(
     ("url", "library", "extra"),
     [
@@ -683,8 +687,8 @@ def test_missing_extra_is_reported_with_install_command(url: str, library: str, 
     assert f"pip install '.[{extra}]'" in ended.stderr
 
 
-def test_url_is_never_interpreted_as_chained_file_systems(tmp_path: Path) -> None:
-    pytest.importorskip("s3fs")  # an extra, whose file system is asked here
+def test_url_with_double_colon_does_not_chain_file_systems(tmp_path: Path) -> None:
+    pytest.importorskip("s3fs")  # the test uses the file system of this extra
     (tmp_path / "secret").write_bytes(b"secret")
     url = Files().from_uri(f"s3://bucket/x::file://{tmp_path}/secret")
     assert url is not None
@@ -721,13 +725,13 @@ def test_storage_libraries_are_imported_only_for_urls(tmp_path: Path) -> None:
         ("", "RuntimeError"),
     ],
 )
-def test_failure_message_is_single_redacted_line(message: str, shown: str) -> None:
+def test_storage_error_is_reported_in_single_line_without_secrets(message: str, shown: str) -> None:
     from migrate.storage.files import _reason
 
     assert _reason(RuntimeError(message)) == shown
 
 
-def test_different_names_of_same_place_are_equal(tmp_path: Path) -> None:
+def test_different_paths_of_same_directory_are_recognized_as_same_place(tmp_path: Path) -> None:
     """The operating system's ``samefile`` confirms the result."""
     real = tmp_path / "real"
     real.mkdir()
@@ -754,7 +758,7 @@ def test_checkpoint_written_through_link_is_not_a_copy(tmp_path: Path) -> None:
     assert path is not None
 
     class Linked(LocalFiles):
-        """Local files in which the directory that Flink wrote to is a link to this one."""
+        """Local files in which Flink's directory is a link to the read directory."""
 
         def absolute(self, name: str) -> str:
             return super().absolute(str(written) if name == path else name)

@@ -24,7 +24,7 @@ from migrate.storage.new_file import (
 
 
 def _no_links(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """As on a disk without hard links."""
+    """Simulate a file system without hard links."""
 
     def link(*_: object) -> None:
         raise OSError(code, os.strerror(code))
@@ -85,7 +85,9 @@ def test_new_file_is_written_to_file_system_without_hard_links(
     assert [path.name for path in tmp_path.iterdir()] == ["f.json"]
 
 
-def test_unexpected_link_error_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_of_hard_link_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _no_links(monkeypatch, errno.EIO)
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         write_new(tmp_path / "f.json", "ours")
@@ -108,7 +110,7 @@ def test_temporary_file_of_different_process_is_not_overwritten(
 
 
 def test_leftover_of_killed_run_does_not_prevent_write(tmp_path: Path) -> None:
-    """Process IDs are reused, in a container at every start."""
+    """The leftover can have the same process ID, because every container reuses these IDs."""
     left = tmp_path / f".f.json.{os.getpid()}"
     left.write_text("half")
     write_new(tmp_path / "f.json", "ours")
@@ -151,10 +153,10 @@ def test_file_and_directory_are_synced_to_disk(
 @pytest.mark.parametrize(
     ("code", "told"), [(errno.EIO, True), (errno.ENOSPC, True), (errno.EINVAL, False)]
 )
-def test_error_from_directory_sync_is_raised(
+def test_error_of_directory_sync_is_raised_unless_sync_is_unsupported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, told: bool
 ) -> None:
-    """Only EINVAL is ignored: it means that the file system does not support this sync."""
+    """EINVAL means that the file system does not support the sync of a directory."""
     fsync = os.fsync
 
     def failing(descriptor: int) -> None:
@@ -171,7 +173,7 @@ def test_error_from_directory_sync_is_raised(
     assert (tmp_path / "f.json").read_text() == "ours"
 
 
-def test_unreadable_but_writable_directory_is_sufficient(
+def test_file_is_written_to_directory_that_is_writable_but_unreadable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = os.open
@@ -200,7 +202,7 @@ def test_unwritable_path_is_refused_before_write(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_error_without_path_gets_path_of_file() -> None:
+def test_path_of_file_is_added_to_error_without_path() -> None:
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with pytest.raises(OSError) as told, add_path_to_errors(Path("/data/f.json")):
         raise full
@@ -212,7 +214,7 @@ def test_error_without_path_gets_path_of_file() -> None:
 
 
 class _Store(Files):
-    """A store that does not remove some of its files, and those that it could not write."""
+    """A store that cannot write or remove some files."""
 
     def __init__(self, stays: str = "", fails: str = "") -> None:
         super().__init__()
@@ -259,7 +261,7 @@ def test_failed_write_removes_all_files_from_store(fails: str) -> None:
     assert "remaining files" not in str(failed.value)
 
 
-def test_unwritable_file_option_is_refused_with_reason(tmp_path: Path) -> None:
+def test_existing_or_unwritable_path_of_file_option_is_refused_with_reason(tmp_path: Path) -> None:
     free, taken, nowhere = tmp_path / "free.json", tmp_path / "taken.json", tmp_path / "no/r.json"
     taken.write_text("theirs")
     check_new_file("rollback_file", free)
@@ -271,7 +273,7 @@ def test_unwritable_file_option_is_refused_with_reason(tmp_path: Path) -> None:
         check_new_file("rollback_file", nowhere)
     problem = f"the directory {nowhere.parent} does not exist; create it"
     assert str(unusable.value) == f"rollback_file {nowhere}: {problem}"
-    # Regression: A cut-over named this option, which it does not have.
+    # Regression: The error of a cut-over named this option, which a cut-over does not have.
     with spec_notation({}, ["rollback_file"]), pytest.raises(UsageError) as unusable:
         check_new_file("rollback_file", nowhere)
     assert str(unusable.value) == f"{nowhere}: {problem}"

@@ -39,10 +39,10 @@ _ANY = (
     ],
 )
 @pytest.mark.parametrize("command", ["inspect", "to-spark", "spark", "scan"])
-def test_unsupported_uri_gets_matching_advice(
+def test_error_for_unsupported_uri_suggests_supported_uri_or_copy(
     uri: str, advice: str, command: str, tmp_path: Path
 ) -> None:
-    """Regression: Hdfs:/x was read as a host named x, and dbfs:/x as dbfs://x."""
+    """Regression: ``hdfs:/x`` was read as a host named x, and ``dbfs:/x`` as ``dbfs://x``."""
     arguments = {
         "spark": ("to-spark", f"spark:{uri}"),
         "scan": ("scan", uri),
@@ -72,15 +72,15 @@ def test_file_uri_of_job_directory_without_checkpoint_is_reported(tmp_path: Path
 
 @pytest.fixture
 def dbfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory in place of the mount of Databricks."""
+    """A directory that replaces the mount of Databricks."""
     mount = tmp_path / "dbfs"
     mount.mkdir()
     monkeypatch.setattr(uris, "DBFS", mount)
     return mount
 
 
-def test_location_in_dbfs_is_read_by_its_written_name(dbfs: Path) -> None:
-    """Regression: to-spark wrote dbfs:/q, and no command read spark:dbfs:/q."""
+def test_location_in_dbfs_is_read_with_uri_that_to_spark_wrote(dbfs: Path) -> None:
+    """Regression: to-spark wrote to ``dbfs:/q``, but no command could read ``spark:dbfs:/q``."""
     checkpoint = golden("1.20/retained-files")
     written = migrate("to-spark", checkpoint, "--checkpoint-dir", "dbfs:/queries/q")
     assert written.code == 0, written.stderr
