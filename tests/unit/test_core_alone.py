@@ -1,4 +1,4 @@
-"""The core without the extensions and the reader of keyed state, in a copy of the tree."""
+"""Run the core without the extensions and the keyed-state reader, in a copy of the source tree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow  # a process for each command
 
 ROOT = Path(__file__).parents[2]
 (SAVEPOINT,) = (ROOT / "tests/golden/2.0/stop").glob("savepoint-*")
-# The tests of the core that run in the copy. The others start processes or need extensions.
+# The tests of the core that run in the copy. Other tests start processes or need extensions.
 _TESTS = (
     "inputs/flink/test_extract",
     "inputs/flink/test_kafka_source",
@@ -103,7 +103,7 @@ def test_commands_of_core_work_without_extensions(core: Path, tmp_path: Path) ->
         "commit", None, "broker:9092", GroupView("g", True, "Empty", "consumer"), committed, {}
     )
     write_file(file, rollback)
-    # These need a broker, and reach the point where none answers.
+    # These commands fail only because no broker answers.
     with ThreadPoolExecutor() as pool:
         asked = (
             ("commit-group", SAVEPOINT, "--group", "g", *partitions, *_NOBODY),
@@ -129,7 +129,7 @@ def test_command_of_missing_extension_reports_extension(
     )
 
 
-def test_keyed_queue_is_unknown_without_keyed_state_extension(core: Path) -> None:
+def test_inspect_explains_that_keyed_queue_requires_keyed_state_extension(core: Path) -> None:
     join = ROOT / "tests/unit/field/14-delta-join/savepoint"
     done = _migrate(core, "inspect", join, "--format", "json")
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Check that packages export all names in __all__, and no unknown attributes."""
+"""Check that packages export every name in ``__all__``, and refuse unknown names."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def _packages() -> list[str]:
-    """Those with an ``__all__``, by name."""
-    found = ["migrate"]  # makes its list when asked for
+    """Return the names of the packages with an ``__all__``."""
+    found = ["migrate"]  # computes its list on access
     for file in sorted((*ROOT.glob("decoder/**/*.py"), *ROOT.glob("migrate/**/*.py"))):
         names = {
             target.id
@@ -37,7 +37,7 @@ def test_every_exported_name_exists(name: str) -> None:
         assert getattr(package, one) is not None
 
 
-def test_unknown_name_of_spark_package_is_attribute_error() -> None:
+def test_unknown_name_of_spark_package_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         migrate.spark.Nothing  # noqa: B018
 
@@ -51,7 +51,9 @@ def test_spark_name_without_pyspark_reports_install_command(
         getattr(migrate.spark, name)
 
 
-def test_data_source_before_pyspark_4_suggests_function(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_data_source_before_pyspark_4_suggests_read_checkpoints_function(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("migrate.spark.find_spec", lambda name: name if name == "pyspark" else None)
     with pytest.raises(ImportError, match="or newer, but this is") as refused:
         migrate.spark.FlinkCheckpointDataSource  # noqa: B018

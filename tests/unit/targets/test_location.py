@@ -38,7 +38,7 @@ FILES = {"sources/0/0": b'\0v1\n{"a":{"0":1}}', "sources/2/0": b'\0v1\n{"b":{"0"
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A directory of fsspec's memory, which is read and written as any store is."""
+    """A directory in fsspec's memory, which is used like an object store."""
     monkeypatch.setitem(storage._STORES, "memory", storage._Store("memory", "none"))
     yield f"memory://bucket-{uuid.uuid4().hex}/query/checkpoint"
     MemoryFileSystem.store.clear()
@@ -76,7 +76,7 @@ def test_byte_range_of_stored_file_is_read(memory: str) -> None:
 
 @pytest.fixture(params=["mount", "memory"])
 def in_place(request: pytest.FixtureRequest, tmp_path: Path, memory: str) -> Location:
-    """A place where nothing can be renamed."""
+    """A location in which files cannot be renamed."""
     if request.param == "mount":
         return LocalDirectory("mount", tmp_path / "checkpoint", mounted=True)
     return location(memory)
@@ -88,7 +88,7 @@ def read(place: Location, path: str) -> bytes:
 
 
 def content(place: Location) -> dict[str, bytes]:
-    """What a seed's files hold; of those that are there."""
+    """Return the content of the existing files of a seed."""
     found = {}
     for path in ("metadata", *FILES):
         try:
@@ -104,7 +104,7 @@ def is_whole(files: dict[str, bytes]) -> bool:
     return metadata == {} and files == FILES
 
 
-def test_seed_written_in_place_is_complete(in_place: Location) -> None:
+def test_seed_written_without_rename_is_complete(in_place: Location) -> None:
     write_seed(SOURCES, in_place)
     assert in_place.names() == {"metadata", "sources"}
     assert is_whole(content(in_place))
@@ -119,7 +119,7 @@ def test_each_seed_has_its_own_query_id(tmp_path: Path, memory: str) -> None:
 
 
 class Watched:
-    """A place whose nth change fails, before or after it was made; notes each state it is in."""
+    """A location whose nth change fails, before or after it takes effect. Records each state."""
 
     def __init__(self, place: Location, fails: int, late: bool) -> None:
         self._place, self._left, self._late = place, fails, late
@@ -147,7 +147,7 @@ class Watched:
 
 @pytest.mark.parametrize("late", [False, True], ids=["not made", "made"])
 @pytest.mark.parametrize("fails", [0, 1, 2, 3, 4, 5])
-def test_incomplete_seed_is_never_startable_by_spark(
+def test_spark_can_never_start_from_incomplete_seed(
     in_place: Location, fails: int, late: bool
 ) -> None:
     watched = Watched(in_place, fails, late)
@@ -164,7 +164,7 @@ def test_incomplete_seed_is_never_startable_by_spark(
 
 
 class _Interrupted(Watched):
-    """A place whose nth write is interrupted, and whose client completes that write later."""
+    """A location whose nth write is interrupted, and is completed later by the client."""
 
     def write(self, path: str, content_: bytes) -> None:
         try:
@@ -178,7 +178,7 @@ class _Interrupted(Watched):
 
 
 @pytest.mark.parametrize("writes", [1, 2, 3])
-def test_interrupted_seed_is_reported_by_next_run(
+def test_seed_with_interrupted_write_is_reported_by_next_run(
     in_place: Location, caplog: pytest.LogCaptureFixture, writes: int
 ) -> None:
     """Regression: A location with an unfinished ``metadata`` was treated as a query.
@@ -221,7 +221,7 @@ def test_seed_with_failed_rename_leaves_no_files(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_directory_filled_during_write_is_unchanged(
+def test_seed_does_not_change_directory_that_another_client_fills_during_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rename = Path.rename
@@ -354,7 +354,7 @@ def test_seed_used_by_query_is_not_removed(in_place: Location, name: str) -> Non
     assert not is_unfinished(in_place)
 
 
-def test_object_store_entries_are_files_or_directories(memory: str) -> None:
+def test_listing_of_object_store_distinguishes_files_and_directories(memory: str) -> None:
     files = storage.Files()
     files.write(f"{memory}/a", b"abc")
     files.write(f"{memory}/b/c", b"")
@@ -366,7 +366,7 @@ def test_object_store_entries_are_files_or_directories(memory: str) -> None:
     ]
 
 
-def test_location_inside_sink_through_link_is_refused(tmp_path: Path) -> None:
+def test_location_is_refused_if_link_leads_into_sink(tmp_path: Path) -> None:
     """Regression: ``_link/query`` was treated like the directory ``SINK/_checkpoints``."""
     sink = tmp_path / "sink"
     sink.mkdir()

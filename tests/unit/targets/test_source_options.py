@@ -13,7 +13,7 @@ from migrate.targets.source_options import IsolationLevel, SourceStart, spark_st
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 
-# In the syntax of a Java client's file; the user's name and password are not to be printed.
+# In the syntax of a Java client. The username and the password must not be printed.
 SECRETS = ("hunter2", "letmein")
 SECURED = """\
 bootstrap.servers=secured:9093
@@ -26,7 +26,7 @@ username="hunter2" password="letmein";
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Path:
-    """A plan that was made without a broker, so that none is asked when it is applied."""
+    """A plan that was created without a broker, so its use queries no broker."""
     chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
     path = tmp_path / "plan.json"
     assert migrate("to-spark", chk, "--plan-out", path).code == 0
@@ -51,7 +51,7 @@ def test_credentials_are_read_from_environment_and_not_printed(
         assert told in result.stdout
 
 
-def test_options_format_prints_single_option_per_line(plan: Path, secured: Path) -> None:
+def test_options_format_prints_one_option_per_line(plan: Path, secured: Path) -> None:
     result = migrate(
         "to-spark",
         *("--plan", plan, "--kafka-config", secured, "-X", "ssl.ca.location=ca.pem"),
@@ -71,10 +71,10 @@ def test_options_format_prints_single_option_per_line(plan: Path, secured: Path)
     ]
 
 
-def test_code_without_broker_has_placeholder_for_address(plan: Path) -> None:
+def test_code_without_broker_has_placeholder_for_broker_address(plan: Path) -> None:
     options = migrate("to-spark", "--plan", plan, "--format", "options").stdout.splitlines()
     assert options[0] == "kafka.bootstrap.servers=HOST:PORT"
-    assert not any(line.startswith("kafka.s") for line in options)  # no protocol, no log-in
+    assert not any(line.startswith("kafka.s") for line in options)  # no protocol, no credentials
     code = migrate("to-spark", "--plan", plan, "--format", "python").stdout.splitlines()
     place = code.index('    .option("kafka.bootstrap.servers", "HOST:PORT")')
     assert code[place - 1] == "    # Put your brokers here."
@@ -120,7 +120,7 @@ def test_first_line_of_printed_code_starts_spark_with_matching_connector(
     assert migrate(*command).stdout == named
 
 
-def test_code_without_spark_suggests_spark_version_option(
+def test_printed_code_suggests_spark_version_option_if_pyspark_is_missing(
     plan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none(package: str) -> str:
@@ -199,15 +199,15 @@ def test_relative_checkpoint_location_is_printed_as_absolute_path(
 
 
 @pytest.mark.parametrize(("kind", "name"), [("python", "query.py"), ("scala", "query.scala")])
-def test_query_file_is_new_file_with_printed_code(
+def test_query_file_option_writes_printed_code_to_new_file(
     plan: Path, tmp_path: Path, kind: str, name: str
 ) -> None:
-    """Regression: ``> query.py`` truncated the first run's file, but the second run was refused."""
+    """Regression: With ``> query.py``, a refused second run truncated the file of the first run."""
     printed = migrate("to-spark", "--plan", plan, "--format", kind)
     file, seed = tmp_path / "my query", tmp_path / "seed"
     to_file = ("to-spark", "--plan", plan, "--format", kind, "--query-file", file)
     result = migrate(*to_file)
-    # Its first line, the command that starts it, names the file.
+    # The first line is the start command, which contains the name of the file.
     code = printed.stdout.replace(f" {name}\n", f" '{file}'\n", 1)
     assert (result.code, file.read_text()) == (0, code)
     assert result.stdout == migrate("to-spark", "--plan", plan).stdout

@@ -1,4 +1,4 @@
-"""The missing versions that `make current` reports."""
+"""Find the missing versions that `make current` reports."""
 
 from __future__ import annotations
 

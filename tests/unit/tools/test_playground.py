@@ -44,7 +44,7 @@ def test_stop_of_playground_ends_only_its_own_processes(
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     (home / "kafka/pid").write_text(f"{ours.pid}\n")
-    (home / "flink/pid").write_text(f"{other.pid}\n")  # its id was given to another process
+    (home / "flink/pid").write_text(f"{other.pid}\n")  # a different process reused its ID
     (home / "clicks/query.pid").write_text(f"{ended.pid}\n")
     stop(home)
     assert ours.wait(timeout=10) == -signal.SIGTERM

@@ -11,7 +11,7 @@ def test_spark_matrix_page_matches_results() -> None:
     assert TABLE.read_text(encoding="utf-8") == table(read_results())
 
 
-def test_each_spark_release_line_was_measured_with_locked_release() -> None:
+def test_results_of_each_spark_version_are_from_its_locked_release() -> None:
     measured = {line.line: line for line in read_results()}
     assert measured.keys() == {minor_version(VENV_RELEASE), *environments()}
     for name, environment in environments().items():

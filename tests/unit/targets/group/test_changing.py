@@ -1,4 +1,4 @@
-"""Messages of an interrupted change."""
+"""Report interrupted, failed, and refused changes of a group."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_unrelated_system_error_is_not_converted_to_interrupt(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), UsageError("no file")])
-def test_unwritable_rollback_file_error_notes_unchanged_group(
+def test_error_for_unwritable_rollback_file_notes_that_nothing_was_committed(
     tmp_path: Path, error: Exception
 ) -> None:
     def change() -> ChangeOutcome:
@@ -57,7 +57,7 @@ def test_unwritable_rollback_file_error_notes_unchanged_group(
         (1, 0, "1 offset written and read back"),
         (3, 0, "3 offsets written and read back"),
         (3, 2, "3 offsets written and read back, 2 removed"),
-        (0, 1, "1 offset removed"),  # with its group, say
+        (0, 1, "1 offset removed"),  # for example, with the group
     ],
 )
 def test_outcome_counts_written_and_removed_offsets_separately(

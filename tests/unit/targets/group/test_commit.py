@@ -1,6 +1,6 @@
 """Rules for changes of a consumer group's offsets: commits, refusals, retries, and messages.
 
-Real groups are in tests/integration/test_commit_group.py and test_commit_faults.py.
+`test_commit_group.py` and `test_commit_faults.py` in tests/integration use real groups.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ NOTHING: Offsets = {}
 
 
 def _at(**offsets: int) -> Offsets:
-    """``a0=5``: partition 0 of topic a at 5."""
+    """Return offsets. ``a0=5`` is partition 0 of topic a at offset 5."""
     return {(name[0], int(name[1])): Committed(offset) for name, offset in offsets.items()}
 
 
@@ -61,7 +61,7 @@ def _group(
     return GroupView("g", exists, "Stable" if members else "Empty", kind, members, offsets)
 
 
-# -- what is committed, and what is refused ------------------------------------------------------
+# -- commits and refusals ------------------------------------------------------------------------
 
 
 def test_commit_does_not_rewrite_equal_offset() -> None:
@@ -82,7 +82,7 @@ def test_equal_offset_with_leader_epoch_is_rewritten() -> None:
 
 
 def test_equal_offset_with_client_metadata_is_rewritten() -> None:
-    """Parallel Consumer would skip the processed records that its metadata lists."""
+    """Otherwise, Parallel Consumer would skip the records that the metadata lists as processed."""
     theirs = {A0: Committed(5, "bDUAAAAAAA==")}
     change = pending_commit(_at(a0=5), _group(theirs), _group(theirs))
     assert (change.offsets, change.unchanged) == (_at(a0=5), ())
@@ -98,11 +98,11 @@ def test_active_group_is_refused_unless_offsets_are_equal() -> None:
     before, now = _group(_at(a0=1)), _group(_at(a0=1), MEMBER)
     (refusal,) = pending_commit(_at(a0=5), before, now).refusals
     assert (refusal.code, refusal.facts["members"]) == ("group-active", ["app on host"])
-    # Nothing is written where it holds everything: nothing speaks against that.
+    # If the group already has every offset, nothing is written, so nothing is refused.
     assert pending_commit(_at(a0=1), before, now).refusals == ()
 
 
-def test_group_changed_since_planning_is_refused() -> None:
+def test_group_changed_after_planning_is_refused() -> None:
     (refusal,) = pending_commit(_at(a0=5), _group(_at(a0=1)), _group(_at(a0=2))).refusals
     assert "the first is a-0: from 1 to 2" in refusal
 
@@ -129,7 +129,7 @@ def test_commit_refusals_depend_on_group_type_and_members(
     assert [refusal.code for refusal in commit_refusals(group)] == codes
 
 
-def test_active_group_refusal_lists_five_members() -> None:
+def test_refusal_for_active_group_lists_at_most_five_members() -> None:
     five, seven = (
         commit_refusals(_group(NOTHING, *(Member(f"c{n}", "h") for n in range(count))))
         for count in (5, 7)
@@ -138,7 +138,7 @@ def test_active_group_refusal_lists_five_members() -> None:
     assert "has 7 members (c0 on h, c1 on h, c2 on h, c3 on h, c4 on h and 2 more);" in seven[0]
 
 
-def test_streams_group_refusal_precedes_active_group_refusal() -> None:
+def test_refusal_for_active_streams_group_reports_only_group_type() -> None:
     (refusal,) = commit_refusals(_group(NOTHING, MEMBER, kind="streams"))
     assert refusal.code == "streams-group"
 
@@ -169,7 +169,7 @@ def test_rollback_of_streams_group_is_not_refused() -> None:
             "2 offsets of group g changed after the group was read (the first is a-0: from none "
             "to 0)",
         ),
-        # The same offset by another committer.
+        # A different client committed the same offset.
         (
             _at(a0=1),
             {A0: Committed(1, "theirs")},
@@ -182,7 +182,7 @@ def test_rollback_of_streams_group_is_not_refused() -> None:
         ),
     ],
 )
-def test_change_refusals_describe_first_changed_offset(
+def test_refusal_for_changed_group_describes_first_changed_offset(
     before: Offsets, now: Offsets, told: str | None
 ) -> None:
     found = change_refusals(_group(before), _group(now))
@@ -194,7 +194,7 @@ def test_change_refusals_describe_first_changed_offset(
     assert told in refusal
 
 
-# -- when it is tried again ----------------------------------------------------------------------
+# -- retries -------------------------------------------------------------------------------------
 
 AWAY = CommitFailure("_TRANSPORT", "gone", transient=True)
 DENIED = CommitFailure("GROUP_AUTHORIZATION_FAILED", "denied", transient=False)
@@ -206,13 +206,13 @@ DENIED = CommitFailure("GROUP_AUTHORIZATION_FAILED", "denied", transient=False)
         ({}, _at(a0=5, a1=6), NOTHING),
         ({A0: AWAY, A1: AWAY}, _at(a0=1), _at(a0=5, a1=6)),
         ({A0: AWAY, A1: DENIED}, _at(a0=1), _at(a0=5)),
-        ({A0: AWAY, A1: AWAY}, _at(a0=5), _at(a1=6)),  # the answer alone was lost
-        ({A0: AWAY, A1: AWAY}, _at(a0=1, a1=9), _at(a0=5)),  # somebody else has written
-        ({A0: AWAY}, NOTHING, NOTHING),  # and has deleted the group
+        ({A0: AWAY, A1: AWAY}, _at(a0=5), _at(a1=6)),  # only the response was lost
+        ({A0: AWAY, A1: AWAY}, _at(a0=1, a1=9), _at(a0=5)),  # a different client committed
+        ({A0: AWAY}, NOTHING, NOTHING),  # the group was deleted
         ({A0: DENIED}, _at(a0=1), NOTHING),
     ],
 )
-def test_offsets_to_retry_exclude_written_denied_and_changed_partitions(
+def test_retry_skips_written_denied_and_changed_partitions(
     failures: dict[tuple[str, int], CommitFailure], held: Offsets, again: Offsets
 ) -> None:
     wanted, before = _at(a0=5, a1=6), _at(a0=1)
@@ -242,13 +242,13 @@ def test_retry_delays_grow_and_end_before_deadline(
 
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(time, "sleep", sleep)
-    # A little more: sums of such fractions are not exact.
+    # Add a small amount, because sums of such fractions are not exact.
     made = sum(1 for _ in attempts(100.0 + patience + 1e-9))
     assert paused == pauses
     assert made == len(pauses) + 1
 
 
-# -- what is said of it --------------------------------------------------------------------------
+# -- outcomes ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -257,11 +257,11 @@ def test_retry_delays_grow_and_end_before_deadline(
         (5, 1, 5, None, Result.COMMITTED),
         (5, None, 5, None, Result.COMMITTED),
         (None, 5, None, None, Result.COMMITTED),
-        (5, 1, 5, AWAY, Result.COMMITTED),  # the answer alone was lost
+        (5, 1, 5, AWAY, Result.COMMITTED),  # only the response was lost
         (5, 5, 5, None, Result.UNCHANGED),
         (5, 1, 1, DENIED, Result.FAILED),
         (5, None, None, DENIED, Result.FAILED),
-        (5, 1, 1, None, Result.DIFFERS),  # it was said to be written
+        (5, 1, 1, None, Result.DIFFERS),  # the broker reported success
         (5, 1, 7, None, Result.DIFFERS),
         (5, 1, 7, AWAY, Result.DIFFERS),
         (5, 1, None, None, Result.DIFFERS),
@@ -322,7 +322,7 @@ def test_change_outcome_summarizes_partition_results(results: str, applied: Appl
 
 
 @pytest.mark.parametrize("results", [[], [Result.UNCHANGED]])
-def test_change_outcome_without_rollback_file_is_nothing_to_do(results: list[Result]) -> None:
+def test_change_without_rollback_file_has_outcome_nothing_to_do(results: list[Result]) -> None:
     partitions = tuple(PartitionOutcome("a", 0, result, None, None) for result in results)
     assert ChangeOutcome("g", partitions, None).applied is Applied.NOTHING_TO_DO
 
@@ -391,7 +391,7 @@ def test_follow_does_not_overwrite_concurrent_commit(
 def test_follow_warns_of_discarded_metadata(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Regression: follow replaced the metadata of Parallel Consumer silently."""
+    """Regression: follow silently replaced the metadata of Parallel Consumer."""
     groups = _BusyGroups(Committed(1, "bDUAAAAAAA=="))
     _follower(groups, tmp_path, monkeypatch).commit_progress()
     assert groups.written == {("t", 0): Committed(6)}

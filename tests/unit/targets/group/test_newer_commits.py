@@ -38,13 +38,14 @@ def test_forward_commit_is_allowed(now: GroupView) -> None:
     [
         (_group(9, 7, 5), 2, 6, "t-0"),
         (_group(None, 9), 1, 4, "t-1"),
-        # Another partition that is behind does not make the rewind safe.
+        # A lower offset of a different partition does not make the rewind safe.
         (_group(4, 9), 1, 4, "t-1"),
     ],
 )
-def test_commit_rewinding_group_is_refused_without_rollback_file(
+def test_commit_that_rewinds_group_is_refused_without_rollback_file(
     now: GroupView, count: int, records: int, first: str
 ) -> None:
+    """Without this file, the higher offsets may be newer commits of consumers."""
     (refusal,) = _refusals(now)
     assert refusal.code == "group-has-newer-commits"
     assert refusal.facts == {
@@ -57,24 +58,24 @@ def test_commit_rewinding_group_is_refused_without_rollback_file(
     }
 
 
-def test_commit_may_rewind_offsets_of_newest_rollback_file() -> None:
+def test_commit_may_rewind_offsets_that_previous_commit_of_migrate_wrote() -> None:
     assert _refusals(_group(9, 9, 9), _commit(_group(), _group(9, 9, 9))) == []
 
 
-def test_commit_rewinding_consumers_beyond_newest_rollback_file_is_refused() -> None:
+def test_commit_that_rewinds_newer_commits_of_consumers_is_refused() -> None:
     file = _commit(_group(), _group(9, 9, 9))
     (refusal,) = _refusals(_group(9, 12, 9), file)
     assert [refusal.facts[name] for name in ("count", "partition", "current")] == [1, "t-1", 12]
 
 
-def test_commit_rewinding_partition_unchanged_by_earlier_commit_is_refused() -> None:
+def test_commit_that_rewinds_partition_unchanged_by_earlier_commit_is_refused() -> None:
     """Regression: An unchanged partition hid the progress of consumers in a different partition."""
-    file = _commit(_group(1, 9), _group(9, 9))  # partition 1 held its offset already
+    file = _commit(_group(1, 9), _group(9, 9))  # partition 1 already had its offset
     (refusal,) = _refusals(_group(9, 12), file)
     assert (refusal.facts["partition"], refusal.facts["current"]) == ("t-1", 12)
 
 
-def test_offset_with_consumer_metadata_is_not_taken_for_commit_of_migrate() -> None:
+def test_offset_with_consumer_metadata_is_not_mistaken_for_commit_of_migrate() -> None:
     file = _commit(_group(), _group(9))
     now = GroupView("g", True, "Empty", "classic", (), {("t", 0): Committed(9, "consumer")})
     assert len(_refusals(now, file)) == 1

@@ -1,4 +1,4 @@
-"""Preview a rollback from values.
+"""Preview a rollback with constructed groups and logs.
 
 `test_commit_group.py`, `test_commit_faults.py`, and `test_rollback_ranges.py` in tests/integration
 use real groups and logs.
@@ -34,7 +34,7 @@ IDS = {"a": "id of a", "b": "id of b", "c": "id of c"}
 
 
 def _at(**offsets: int) -> Offsets:
-    """``a0=5``: partition 0 of topic a at 5."""
+    """Return offsets. ``a0=5`` is partition 0 of topic a at offset 5."""
     return {(name[0], int(name[1])): Committed(offset) for name, offset in offsets.items()}
 
 
@@ -58,7 +58,7 @@ def _cluster(
     ids: dict[str, str] = IDS,
     cluster_id: str = "cluster",
 ) -> ClusterSnapshot:
-    """A cluster of a, b and c, one partition each, and two of a; each holds 0 to 100."""
+    """Return a cluster with a-0, a-1, b-0, and c-0. Each log has the offsets 0 to 100."""
     topics: dict[str, dict[int, LogRange]] = {}
     for (topic, partition), bounds in (
         logs if logs is not None else dict.fromkeys((A0, A1, B0, C0), (0, 100))
@@ -76,7 +76,7 @@ def _restoration(
 
 
 def _changes(found: RollbackPreview) -> dict[tuple[str, int], tuple[int | None, int | None]]:
-    """What each partition that changes holds, and is to hold."""
+    """Return the current and the target offset of each partition that changes."""
     return {
         (one.topic, one.partition): (
             one.now.next_offset if one.now is not None else None,
@@ -86,7 +86,7 @@ def _changes(found: RollbackPreview) -> dict[tuple[str, int], tuple[int | None, 
     }
 
 
-# -- what the group is to hold -------------------------------------------------------------------
+# -- target offsets ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -95,22 +95,22 @@ def _changes(found: RollbackPreview) -> dict[tuple[str, int], tuple[int | None, 
         (_at(a0=1), _at(a0=5), _at(a0=5), _at(a0=1)),
         (NOTHING, _at(a0=5), _at(a0=5), NOTHING),
         (_at(a0=1), _at(a0=1, b0=5), _at(a0=1, b0=5), _at(a0=1)),
-        # What the change was not about keeps what it holds now, and what has come since.
+        # Partitions outside the change keep their current offsets, also new ones.
         (_at(a0=1, b0=2), _at(a0=5, b0=2), _at(a0=5, b0=9, c0=3), _at(a0=1, b0=9, c0=3)),
-        # What others have taken since stays away,
+        # Offsets that a different client removed are not restored,
         (_at(a0=1, b0=2), _at(a0=5, b0=2), _at(a0=5), _at(a0=1)),
-        # unless the whole group is gone: then what it held comes back.
+        # unless the entire group was deleted.
         (_at(a0=1, b0=2), _at(a0=5, b0=2), NOTHING, _at(a0=1, b0=2)),
     ],
 )
-def test_rollback_target_keeps_newer_commits_of_unchanged_partitions(
+def test_rollback_keeps_newer_commits_of_partitions_outside_the_change(
     before: Offsets, after: Offsets, now: Offsets, target: Offsets
 ) -> None:
     assert rollback_target(_file(before, after), _group(now)) == target
 
 
 def test_rollback_queries_topics_of_changed_offsets() -> None:
-    """Topics of the change are queried even if nothing changes, because they may be invisible."""
+    """These topics are queried even if no offset changes, because they may be invisible."""
     file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2))
     for now, topics in (
         (_at(a0=5, b0=2), {"a"}),
@@ -121,7 +121,7 @@ def test_rollback_queries_topics_of_changed_offsets() -> None:
         assert topics_to_ask(file, group, rollback_target(file, group)) == topics
 
 
-# -- what stands in the way ----------------------------------------------------------------------
+# -- refusals ------------------------------------------------------------------------------------
 
 
 def test_rollback_of_unchanged_group_has_no_warnings() -> None:
@@ -145,7 +145,7 @@ def test_rollback_refuses_active_group_and_different_cluster() -> None:
     assert refused.value.codes == ["rollback-for-other-cluster"]
 
 
-def test_rollback_decision_for_newer_commits_requires_force() -> None:
+def test_rollback_requires_force_if_group_has_newer_commits() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     found = _restoration(file, _group(_at(a0=5, a1=9)))
     assert found.progress is ChangeProgress.MOVED_ON
@@ -164,12 +164,12 @@ def test_rollback_decision_for_newer_commits_requires_force() -> None:
     removed = _restoration(_file(_at(a0=1), _at(a0=5, a1=5)), _group(_at(a0=5, a1=9)))
     (refusal,) = removed.unless_forced
     assert [refusal.facts[name] for name in ("reprocessed", "skipped", "removed")] == [0, 0, 1]
-    # It has moved in what the change was not about.
+    # The group has newer commits only for a partition outside the change.
     other = _restoration(_file(_at(a0=1, b0=1), _at(a0=5, b0=1)), _group(_at(a0=5, b0=9)))
     assert (other.unless_forced, _changes(other)) == ((), {A0: (5, 1)})
 
 
-def test_refusal_for_own_later_change_names_newer_rollback_file() -> None:
+def test_refusal_after_later_change_by_migrate_names_newer_rollback_file() -> None:
     """Regression: The refusal named neither the newer file nor the number of records.
 
     ``--force`` would duplicate these records.
@@ -189,17 +189,17 @@ def test_refusal_for_own_later_change_names_newer_rollback_file() -> None:
     ("log", "ids", "doubt", "code"),
     [
         ((0, 100), IDS, None, ""),
-        ((10, 100), IDS, None, ""),  # it is the first there is
-        ((0, 10), IDS, None, ""),  # and the last: the next that is written
+        ((10, 100), IDS, None, ""),  # at the log start offset
+        ((0, 10), IDS, None, ""),  # at the log end offset
         (None, IDS, Doubt.GONE, "earlier-partition-gone"),
         ((11, 100), IDS, Doubt.EXPIRED, "earlier-offset-expired"),
         ((0, 9), IDS, Doubt.BEYOND_END, "earlier-offset-beyond-end"),
         ((0, 100), {"a": "another"}, Doubt.RECREATED, "earlier-topic-recreated"),
         ((11, 100), {"a": "another"}, Doubt.RECREATED, "earlier-topic-recreated"),
-        ((0, 100), {}, None, ""),  # brokers that give no ids tell of none
+        ((0, 100), {}, None, ""),  # the brokers report no topic IDs
     ],
 )
-def test_rollback_decision_for_offset_outside_log_requires_force(
+def test_rollback_requires_force_if_restored_offset_is_outside_log(
     log: tuple[int, int] | None, ids: dict[str, str], doubt: Doubt | None, code: str
 ) -> None:
     cluster = _cluster({A1: (0, 100), **({A0: log} if log is not None else {})}, ids)
@@ -214,21 +214,21 @@ def test_rollback_decision_for_offset_outside_log_requires_force(
     assert (refusal.code, refusal.facts["partition"], refusal.facts["offset"]) == (code, "a-0", 10)
 
 
-def test_rollback_does_not_compare_topics_without_id_in_file() -> None:
+def test_rollback_does_not_compare_topics_whose_id_is_missing_from_file() -> None:
     file = _file(_at(a0=10), _at(a0=20), ids={})
     assert _restoration(file, _group(_at(a0=20))).unless_forced == ()
 
 
-def test_offset_to_remove_is_never_doubtful() -> None:
+def test_removal_of_offset_by_rollback_never_requires_force() -> None:
     found = _restoration(_file(NOTHING, _at(a0=500)), _group(_at(a0=500)), _cluster({}))
     assert found.partitions == (RestoredOffset("a", 0, Committed(500), None, None, None),)
     assert found.unless_forced == ()
 
 
-# -- what is warned of ---------------------------------------------------------------------------
+# -- warnings ------------------------------------------------------------------------------------
 
 
-def test_rollback_warns_of_restoring_offsets_that_group_has_lost() -> None:
+def test_rollback_warns_if_it_restores_offsets_that_group_has_lost() -> None:
     file = _file(_at(a0=1, b0=2, c0=3), _at(a0=5, b0=2, c0=3))
     found = _restoration(file, _group(NOTHING))
     assert _changes(found) == {A0: (None, 1), B0: (None, 2), C0: (None, 3)}
@@ -242,10 +242,10 @@ def test_rollback_warns_of_restoring_offsets_that_group_has_lost() -> None:
     assert only_its_own.warnings == ()
 
 
-# -- how it is done ------------------------------------------------------------------------------
+# -- writes --------------------------------------------------------------------------------------
 
 
-def test_rollback_writes_offsets_of_unchanged_preview() -> None:
+def test_rollback_writes_offsets_if_group_still_equals_preview() -> None:
     found = _restoration(_file(_at(a0=1), _at(a0=5)), _group(_at(a0=5, b0=2)))
     assert rollback_refusals(found, found, force=False) == ()
     assert offsets_to_write(found) == (_at(a0=1, b0=2), {A0})
@@ -268,7 +268,7 @@ def test_force_option_of_rollback_overrides_doubts_but_no_refusals() -> None:
     assert rollback_refusals(member, member, force=True) == member.refusals != ()
 
 
-def test_rollback_writes_no_offsets_of_deleted_partitions() -> None:
+def test_rollback_writes_no_offsets_for_deleted_partitions() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     found = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({A0: (0, 100)}))
     assert rollback_refusals(found, found, force=True) == ()
@@ -285,8 +285,8 @@ def test_rollback_writes_only_changed_partitions() -> None:
     assert offsets_to_write(found) == (_at(b0=2, c0=3), {A0})
 
 
-def test_rollback_target_contains_metadata_and_leader_epochs() -> None:
-    """The rollback restores metadata and leader epochs unchanged."""
+def test_rollback_restores_metadata_and_leader_epochs() -> None:
+    """Both are restored unchanged, together with the offset."""
     theirs = {A0: Committed(1, "theirs", 7)}
     found = _restoration(_file(theirs, _at(a0=1)), _group(_at(a0=1)))
     assert found.target == theirs

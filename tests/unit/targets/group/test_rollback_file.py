@@ -32,7 +32,7 @@ def _view(offsets: Offsets, name: str = "g") -> GroupView:
 
 
 def _at(**offsets: int) -> Offsets:
-    """``a0=5``: partition 0 of topic a at 5."""
+    """Return offsets. ``a0=5`` is partition 0 of topic a at offset 5."""
     return {(name[0], int(name[1])): Committed(offset) for name, offset in offsets.items()}
 
 
@@ -52,7 +52,7 @@ def test_rollback_target_of_large_group_is_computed_quickly() -> None:
     assert time.process_time() - begun < 2
 
 
-# -- on the disk ---------------------------------------------------------------------------------
+# -- files ---------------------------------------------------------------------------------------
 
 
 def test_rollback_file_is_read_back_unchanged(tmp_path: Path) -> None:
@@ -161,14 +161,14 @@ def test_missing_rollback_file_is_reported_with_remedy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("group", ["orders", "../../etc/passwd", "a b\nc", "ü" * 300, "."])
-def test_default_rollback_file_path_stays_in_directory(tmp_path: Path, group: str) -> None:
+def test_default_path_of_rollback_file_stays_in_directory(tmp_path: Path, group: str) -> None:
     path = rollback_file.default_path(group, tmp_path)
     assert path.parent == tmp_path
     assert re.fullmatch(r"rollback-[A-Za-z0-9._-]{1,100}-\d{8}T\d{6}\.\d{6}Z\.json", path.name)
     write_file(_file(NOTHING, _at(a0=5)), path)
 
 
-# -- what became of a change ---------------------------------------------------------------------
+# -- progress of a change ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -182,19 +182,19 @@ def test_default_rollback_file_path_stays_in_directory(tmp_path: Path, group: st
         (NOTHING, _at(a0=5, a1=5), _at(a0=5, a1=5), ChangeProgress.APPLIED),
         (NOTHING, _at(a0=5, a1=5), NOTHING, ChangeProgress.UNCHANGED),
         (NOTHING, _at(a0=5, a1=5), _at(a0=5), ChangeProgress.IN_PART),
-        # What it was not about may have changed, or have gone with its topic.
+        # Offsets outside the change may have changed, or were deleted with their topic.
         (_at(b0=1), _at(b0=1, a0=5), _at(b0=9, a0=5), ChangeProgress.APPLIED),
         (_at(b0=1), _at(b0=1, a0=5), _at(a0=5), ChangeProgress.APPLIED),
         (_at(b0=1), _at(b0=1, a0=5), _at(b0=9), ChangeProgress.UNCHANGED),
     ],
 )
-def test_progress_of_commit_is_determined_from_group(
+def test_progress_of_commit_is_determined_from_offsets_of_group(
     before: Offsets, after: Offsets, now: Offsets, fate: ChangeProgress
 ) -> None:
     assert rollback_file.change_progress(_file(before, after), _view(now)) is fate
 
 
-def test_undone_commit_is_reported_as_possibly_undone() -> None:
+def test_group_with_original_offsets_is_reported_as_unchanged_or_rolled_back() -> None:
     """Regression: A second rollback reported that the commit "ended before it changed anything"."""
     taken_back = rollback_file.change_progress(_file(_at(a0=1), _at(a0=5)), _view(_at(a0=1)))
     assert taken_back.value == "an earlier run changed nothing, or was rolled back"
@@ -212,21 +212,21 @@ def _newest_change(folders: list[Path], cluster_id: str, now: GroupView) -> Logg
 
 def test_newest_rollback_file_of_group_is_found(tmp_path: Path) -> None:
     older, newer = _file(NOTHING, _at(a0=5)), _file(_at(a0=5), _at(a0=6))
-    # By when they were made, not by their names.
+    # The creation time decides, not the name.
     write_file(newer, tmp_path / "a.json")
     write_file(older, tmp_path / "z.json")
     (tmp_path / "other.json").write_text('{"topic": 1}')
-    for number in range(8):  # some of them are listed before it, in whatever order
+    for number in range(8):  # some of them are listed before the newest file
         cut = tmp_path / f"cut-{number}.json"
         cut.write_bytes((tmp_path / "a.json").read_bytes()[:-20])
     (tmp_path / "directory.json").mkdir()
-    os.mkfifo(tmp_path / "pipe.json")  # to open it would wait for a writer
+    os.mkfifo(tmp_path / "pipe.json")  # opening it would wait for a writer
     run = _newest_change([tmp_path], "cluster", _view(_at(a0=6)))
     assert run is not None
     assert (run.path, run.progress) == (tmp_path / "a.json", ChangeProgress.APPLIED)
 
 
-def test_edited_newest_rollback_file_is_not_skipped(tmp_path: Path) -> None:
+def test_newest_rollback_file_is_not_skipped_if_it_was_edited(tmp_path: Path) -> None:
     """Regression: An older file was treated as the newest file."""
     write_file(_file(NOTHING, _at(a0=5)), tmp_path / "older.json")
     write_file(_file(_at(a0=5), _at(a0=6)), tmp_path / "newer.json")
@@ -238,7 +238,7 @@ def test_edited_newest_rollback_file_is_not_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("key", "value"), [("version", 9), ("new_field", 1)])
-def test_newest_rollback_file_of_other_release_is_not_skipped(
+def test_newest_rollback_file_is_not_skipped_if_different_release_wrote_it(
     tmp_path: Path, key: str, value: int
 ) -> None:
     """Regression: An older file was treated as the newest file."""
@@ -267,7 +267,7 @@ def test_rollback_file_without_checksum_is_not_applied(tmp_path: Path) -> None:
     assert "has no checksum, so it may have been edited" in refused.stderr
 
 
-def test_newest_rollback_file_is_found_in_all_directories(tmp_path: Path) -> None:
+def test_newest_rollback_file_is_found_in_any_of_several_directories(tmp_path: Path) -> None:
     older, newer = _file(NOTHING, _at(a0=5)), _file(_at(a0=5), _at(a0=6))
     for name, file in (("older", older), ("newer", newer)):
         (tmp_path / name).mkdir()
@@ -289,7 +289,7 @@ def test_rollback_files_of_different_groups_and_clusters_are_ignored(tmp_path: P
 
 
 class _Groups:
-    """A cluster that answers what a rollback file asks."""
+    """A cluster that answers the queries for a rollback file."""
 
     bootstrap_servers = "localhost:9092"
 
