@@ -132,7 +132,7 @@ def _seeded_sources(directory: str, files: ByteSource) -> list[str]:
 
 
 def assumed_sources(directory: str, batch: int, files: ByteSource) -> list[str]:
-    """Return the sources without a seed whose offsets are in the format of Kafka offsets.
+    """Return the sources that have no seed, but whose offsets have the format of Kafka offsets.
 
     Only the format suggests that they are Kafka sources. Spark's Kafka source writes a seed to
     ``sources/<source>/0``, except under the continuous trigger. For this trigger, the result is

@@ -116,7 +116,7 @@ NO_WATCH = Watch(None, None, None)
 
 
 def seconds_since(time_ms: int) -> float:
-    """Return the time since a moment in epoch milliseconds, by this machine's clock."""
+    """Return the number of seconds since ``time_ms`` (epoch milliseconds), by the local clock."""
     return max(0.0, time.time() - time_ms / 1000)
 
 

@@ -170,7 +170,7 @@ def _library() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """The result for a partition, from the answer to a request about a group's offsets.
+    """One partition's result in the answer to a request about a group's offsets.
 
     Attributes:
         committed: the committed offset; None if there is no committed offset, or after a change.

@@ -47,7 +47,8 @@ _DELETE_MEANINGS = {
 # batch larger than this topic's max.message.bytes. This number is about half of the default
 # max.message.bytes, 1048588.
 _REQUEST_BYTES = 500_000
-# The bytes of a record without its strings: framing, lengths, partition, offset, and times.
+# The size, in bytes, of a record without its strings: framing, lengths, partition, offset, and
+# times.
 _RECORD_OVERHEAD = 100
 
 

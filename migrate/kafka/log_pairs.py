@@ -110,7 +110,7 @@ class LogPairs:
         return self._old.log_ends(partitions)
 
     def may_search_long(self) -> bool:
-        """Count a partition, and return whether a long run of records may be read from it."""
+        """Count one more partition, and return whether a long run of its records may be read."""
         self._searches_left -= 1
         return self._searches_left >= 0
 

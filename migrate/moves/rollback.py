@@ -144,7 +144,8 @@ def rollback(
     log.info(f"group {change.group}: {progress}")
     for warning in preview.warnings:
         log.warning(warning)
-    # Next to ``file``, because commit-group searches its rollback file's directory for changes.
+    # Write the file next to ``file``, because ``commit-group`` searches the directory of its own
+    # rollback file for changes.
     path = rollback_files.default_path(change.group, file.parent)
     if rollback_file is not None:
         path = local_path(os.fspath(rollback_file))

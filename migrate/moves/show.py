@@ -26,7 +26,7 @@ from migrate.storage.uris import AnyPath, path_of
 from migrate.targets.group import rollback_file
 from migrate.targets.seed import FILES_OF_A_QUERY
 
-# By the ``kind`` in the file's JSON.
+# The keys are the values of ``kind`` in a file's JSON.
 _READERS: dict[str, Callable[[Path], Plan | rollback_file.RollbackFile]] = {
     plan_file.KIND: plan_file.read_plan,
     rollback_file.KIND: rollback_file.read,

@@ -240,7 +240,7 @@ def _parse_target(target: str) -> Side:
 
 
 def _prefix_advice(target: str) -> str:
-    """Return the advice to add the prefix that is plausible for a target without a prefix."""
+    """Return the advice to add the plausible prefix to a target that has no prefix."""
     is_directory = os.path.isdir(target)
     if is_directory or "/" in target:
         return f"for a Spark query's checkpoint location, pass spark:{target} after the checkpoint"
@@ -250,7 +250,7 @@ def _prefix_advice(target: str) -> str:
 
 
 def _similar_name(name: str, prefixes: Collection[str]) -> str:
-    """Return a mistyped name with the probable prefix, or "" for any other name."""
+    """Return a name with its mistyped prefix corrected, or "" if no prefix is similar."""
     prefix, colon, rest = name.partition(":")
     similar = similar_names(prefix, prefixes) if colon and prefix not in prefixes else ()
     return f"{similar[0]}:{rest}" if similar else ""

@@ -212,7 +212,7 @@ def _around(
 
 
 def _check_last(match: Match, own: Surroundings, copies: Surroundings, depth: Depth) -> Reading:
-    """Weaken a match if the origin of the last copy may be an equal record that was not read."""
+    """Return a less certain match if the last copy's origin may be an unread equal record."""
     if not copies.records or (own.is_from_start and own.is_to_end):
         return match
     last = copies.records[-1 - match.trailing]
@@ -798,7 +798,7 @@ class _Check:
         return match
 
     def last(self, match: Match) -> Reading:
-        """Weaken a match if records far from the position equal the last copy.
+        """Return a less certain match if records far from the position equal the last copy.
 
         If such records exist, the last copy may be a copy of any of them, because the mirror may
         have gone back. If the new log has only one copy, the mirror may have copied nothing else,
@@ -948,7 +948,7 @@ class _Check:
         chunk = self._depth.chunk
         copies: Sequence[Record] = ()
         while True:
-            # A chunk of copies advances the mirror by at most ``chunk`` old records.
+            # The next chunk of copies follows the mirror over at most ``chunk`` old records.
             if stretch.is_old_left and not follower.is_ahead(chunk):
                 run = yield Read(Side.OLD, stretch.old_at, 0, chunk)
                 self._has_gaps |= has_gaps(run.after)

@@ -213,7 +213,7 @@ class RecordIndex:
             self.records.append(record)
 
     def equal_times(self) -> set[int]:
-        """Return the timestamps of the records that have an equal record."""
+        """Return the timestamps of the records that are equal to another record."""
         return {
             self.records[indexes[0]].timestamp
             for indexes in self._indexes.values()
@@ -482,7 +482,7 @@ class _Alignment:
 
     @property
     def _undecided(self) -> int:
-        """The number of copies that are of lost old records, or were written by other clients."""
+        """The number of copies that either copy lost records or were written by other clients."""
         return self._highest.count(-1)
 
     @property

@@ -78,7 +78,7 @@ def relevant_findings(
 
 
 def blocker_refusals(findings: Iterable[Finding], policies: Policies) -> Iterator[Message]:
-    """Yield a refusal for each blocker that the policies do not allow."""
+    """Yield a refusal for each blocking finding that the policies do not allow."""
     for finding in findings:
         policy = finding.code.policy
         if finding.severity is Severity.BLOCKER and not policy.allowed(policies):

@@ -28,7 +28,7 @@ from migrate.planning.source_changes import SourceChange
 def position_warnings(
     changes: Sequence[SourceChange], origin: Origin | None = None, stale: Collection[str] = ()
 ) -> list[WarningText]:
-    """Return a warning for each changed position; the arguments are as in ``position_changes``."""
+    """Return a warning for each changed position; for the arguments, see ``position_changes``."""
     return [WarningText(change) for change in position_changes(changes, origin, stale)]
 
 

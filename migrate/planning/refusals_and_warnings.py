@@ -236,7 +236,7 @@ def partial_topic_warnings(
 
 
 def _commits_beyond(partitions: Iterable[PlannedPartition]) -> dict[str, Any]:
-    """Return facts about the source group's commits beyond the positions; empty without any."""
+    """Return facts about the source group's commits beyond the positions; empty if none exist."""
     beyond = [planned for planned in partitions if planned.ran_on_by]
     if not beyond:
         return {}

@@ -38,12 +38,12 @@ class SharedTopic(NamedTuple):
 
     @property
     def may_be_two_topics(self) -> bool:
-        """True if the sources might read two clusters because one does not identify its cluster."""
+        """True if one source does not identify its cluster, so the topic may be in two clusters."""
         return any(None in source.clusters for source in self.sources)
 
     @property
     def readers_text(self) -> str:
-        """The sources, for messages."""
+        """The operators of the sources as a phrase for messages."""
         return f"operators {', '.join(map(_label, self.sources))}"
 
     def disagreement_refusal(self, *, one_cluster: bool = False) -> Message:
@@ -98,7 +98,7 @@ def _differing(starts: Sequence[_StartByPartition]) -> list[int]:
 
 
 def shared_topic_refusals(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[Message]:
-    """Yield a refusal for each topic with different positions, or with possibly two clusters."""
+    """Yield a refusal for each topic that has different positions or may be in two clusters."""
     for topic in topics:
         if policies.merge_sources is MergeSources.FAIL and topic.differing:
             yield topic.disagreement_refusal(one_cluster=policies.one_cluster)

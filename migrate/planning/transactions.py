@@ -93,10 +93,10 @@ def _group_by_outcome(
 def _lost_transactions(
     by_outcome: _ByOutcome, *, restored: bool
 ) -> tuple[MessageTemplate, MessageTemplate, Sequence[PendingTransaction]] | None:
-    """Return two messages, and the transactions whose output is or will be lost; or None.
+    """Return the transactions whose output is or will be lost, after two messages about them.
 
     The first message is the refusal. The second one is the finding that is reported instead if the
-    policies allow the loss.
+    policies allow the loss. Return None if no output is lost.
     """
     if (lost := by_outcome[TxnOutcome.OPEN]) and not restored:
         return OPEN_TRANSACTION, TRANSACTIONS_OPEN, lost

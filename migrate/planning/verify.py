@@ -67,7 +67,7 @@ from migrate.planning.partition import looks_recreated
 
 
 class StartOutcome(str, Enum):
-    """How a target started in one topic-partition."""
+    """The outcome of a target's start in one topic-partition."""
 
     OK = "ok"
     LOST = "lost"  # the target started above the position

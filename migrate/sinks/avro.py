@@ -32,7 +32,7 @@ from migrate.sinks.directory import UnreadableSink
 _MAGIC = b"Obj\x01"
 # The size of a sync marker in bytes.
 _MARKER = 16
-# The deepest nesting of values to read; a record may contain records of the same type.
+# The maximum nesting depth of the values to read; a record may contain records of the same type.
 _DEEPEST = 64
 _SIZES = {AvroKind.NULL: 0, AvroKind.BOOLEAN: 1, AvroKind.FLOAT: 4, AvroKind.DOUBLE: 8}
 _METADATA = avro_types.AvroMap(avro_types.AvroScalar(AvroKind.BYTES))

@@ -55,12 +55,12 @@ def read_log(directory: Directory) -> SinkMemory:
 
 
 def _commits(names: list[str], folder: str, pattern: re.Pattern[str]) -> list[tuple[str, str]]:
-    """Return (the time at which the commit was requested, path) of each completed commit."""
+    """Return a (request time, path) pair for each completed commit."""
     return [(m[1], folder + name) for name in names if (m := pattern.fullmatch(name))]
 
 
 def _batches(directory: Directory, path: str) -> dict[str, int]:
-    """Return the batch for each identifier in a commit."""
+    """Return the batch number of each identifier in a commit."""
     what = f"{path} is not a Hudi commit"
     content = directory.read(path)
     if not content.strip():

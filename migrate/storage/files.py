@@ -57,7 +57,8 @@ class _Store(NamedTuple):
 # times.
 _S3 = _Store("s3", "s3", {"config_kwargs": {"connect_timeout": 10}})
 _AZURE = _Store("abfs", "abfs")
-# ``re`` compiles these patterns when they are first used, because few commands need them.
+# The patterns are strings, so ``re`` compiles them at their first use; few commands need them.
+
 # The default port of HDFS: HdfsClientConfigKeys.DFS_NAMENODE_RPC_PORT_DEFAULT @ Hadoop 3.4.1.
 _DEFAULT_PORT = r"^(hdfs://[^/:]+):8020(?=/|$)"
 # An Azure storage account has two endpoints for the same files: one for blobs and one for Data Lake

@@ -43,7 +43,7 @@ LOCATION_NAMES = frozenset({"commits", "metadata", "offsets", "sources", "state"
 
 
 def recognize(head: bytes, path: str) -> str:
-    """Return the kind of a file and advice, or an empty string.
+    """Return the kind of a file and advice, or an empty string if the kind is unknown.
 
     Args:
         head: the first ``HEAD_BYTES`` of the file.
@@ -74,7 +74,7 @@ def recognize(head: bytes, path: str) -> str:
 
 
 def _recognize_java(stream: bytes) -> str:
-    """Return the text for a Flink high-availability pointer, or an empty string."""
+    """Return advice about a Flink high-availability pointer, or "" for any other Java object."""
     texts = list(_strings(stream))
     if _COMPLETED_CHECKPOINT in stream:
         for text in texts:

@@ -21,13 +21,14 @@ from migrate.storage.uris import is_uri, why_no_path, why_not_read
 _MOST_CHILDREN = 200
 # The maximum number of paths in a message.
 _MAX_NAMED = 5
-# For names shorter than this, similarity is judged less strictly, because one mistyped letter is a
-# large part of the name.
+# Names shorter than this are compared less strictly, because one mistyped letter is a large part of
+# a short name.
 _SHORT = 5
 # Folders in a job's checkpoint directory that contain no checkpoints.
 _FOLDERS_OF_A_JOB = ("shared", "taskowned")
 _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
-# ``re`` compiles these patterns when they are first used, because few commands need them.
+# The patterns are strings, so ``re`` compiles them at their first use; few commands need them.
+
 # A file name pattern that the shell left unchanged because it matches nothing.
 _PATTERN = r"[*?\[]"
 _RELATIVE_URI = r"file:(?://)?([^/].*)"
@@ -184,7 +185,10 @@ def _suggest_similar(pointer: str, files: Files) -> str:
 
 
 def _recognize(path: str, files: Files) -> str:
-    """Return the kind of a file other than ``_metadata``, and advice; or an empty string."""
+    """Return the kind of a file that was mistaken for ``_metadata``, and advice.
+
+    Return an empty string if the path is not a file, or if the kind is unknown.
+    """
     # Imported here, because only an error needs it.
     from migrate.storage.recognize_file import HEAD_BYTES, recognize
 

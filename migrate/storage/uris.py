@@ -31,7 +31,7 @@ _COPY_COMMANDS = {
     "oss": "ossutil cp -r",
 }
 _TILDE = re.compile(r"~[^/]*/|~$")
-# The scheme of a store without its colon, as in ``s3//bucket/query``.
+# The scheme of a store if the user omitted the colon, as in ``s3//bucket/query``.
 _NO_COLON = re.compile(r"(s3[an]?|gs|abfss?|hdfs|webhdfs)//(.*)")
 NO_TILDE = "migrate does not expand ~; write the full path"
 # A path on a Windows drive, or a share on a host. This system would treat it as a file name.
@@ -70,7 +70,7 @@ def mount_of(path: Path) -> Path | None:
 
 
 def why_not_read(uri: str) -> str:
-    """Return any advice about a URI that ``Files.from_uri`` does not support, or ""."""
+    """Return advice about a URI that ``Files.from_uri`` does not support; "" without advice."""
     scheme = scheme_of(uri)
     if scheme == "dbfs":
         return (
@@ -147,7 +147,7 @@ def local_path(name: str) -> Path:
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Return whether a path is the path of a directory, or a path under this directory.
+    """Return whether a path is a directory's own path, or a path under this directory.
 
     The path and the directory are each a local path, or an object store URL in the format that
     ``from_uri`` returns.

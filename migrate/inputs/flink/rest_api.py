@@ -55,7 +55,7 @@ class FlinkJob:
 
     @classmethod
     def not_listed(cls, job_id: str, name: str) -> FlinkJob:
-        """Return a job that Flink does not list."""
+        """Return a ``FlinkJob`` for a job that Flink does not list."""
         return cls(job_id, name, _NOT_LISTED)
 
     @property

@@ -175,8 +175,8 @@ REFUSED: Mapping[str, str] = {
 }
 # A SASL extension (KIP-342), such as Confluent Cloud's extension_logicalCluster.
 _EXTENSION = "extension_"
-# The options of the JDK's Krb5LoginModule that librdkafka supports. All other options choose
-# between JVM caches; librdkafka authenticates with the keytab.
+# The options of the JDK's Krb5LoginModule that librdkafka supports. All other options configure the
+# login in the JVM, such as its ticket cache; librdkafka authenticates with the keytab.
 _KERBEROS_OPTIONS = {
     "keyTab": "sasl.kerberos.keytab",
     "principal": "sasl.kerberos.principal",

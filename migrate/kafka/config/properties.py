@@ -57,7 +57,7 @@ def redact_secrets(text: str, config: KafkaConfig) -> str:
 
 
 def redact_values(text: str, config: KafkaConfig) -> str:
-    """Hide all values in a text about a property, because a secret may be in the wrong property."""
+    """Hide all property values in a message, because a secret may be in the wrong property."""
     text = redact_secrets(text, config)
     for value in _values(config, secret=False):
         pattern = re.escape(value)

@@ -84,7 +84,7 @@ class GroupFollower:
 
     @property
     def query(self) -> str | None:
-        """The query's ID; None before the query has an ID. For the errors, see ``query_id``."""
+        """The query's ID; None if it does not have an ID yet. For the errors, see ``query_id``."""
         return query_id(self.directory, self._files)
 
     def commit_progress(self, *, allow_moved_on: bool = False) -> Followed:

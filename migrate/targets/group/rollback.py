@@ -119,7 +119,7 @@ def _write_and_remove(
         return _remove(groups, now, view, removed)
     if not attempt.failures:
         return attempt
-    # Nothing is removed, because a commit failed. The removals fail with the same cause.
+    # Nothing is removed, because a commit failed. Report the removals as failed for the same cause.
     cause = next(iter(attempt.failures.values()))
     return replace(attempt, failures={**dict.fromkeys(removed, cause), **attempt.failures})
 
