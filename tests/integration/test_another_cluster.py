@@ -445,10 +445,7 @@ def test_duplicate_count_is_lower_bound_while_rewound_mirror_is_copying(
 def test_mirror_that_lacks_aborted_records_is_refused_even_after_wait(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Regression:
-
-    After --wait, a mirror without the aborted records was reported as "at the end".
-    """
+    """Regression: After ``--wait``, a mirror without aborted records was reported as complete."""
     topic = _new_name("orders")
     broker.create_topic(topic, 1)
     other.create_topic(topic, 1)

@@ -24,7 +24,7 @@ SINKS = Path(__file__).parents[1] / "golden/sinks"
 
 
 def _fields(broker: Broker, names: dict[str, str]) -> dict[str, Any]:
-    """A cut-over of a job that has stopped, to a new query."""
+    """Return the spec of a cut-over from a stopped job to a new query."""
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     return {
         "version": 1,
@@ -74,7 +74,7 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
     spec.write_text(yaml.safe_dump({k: v for k, v in fields.items() if v is not None}))
     dry = migrate("cut-over", spec)
     assert dry.code == 0, dry.stderr
-    # Regression: "no obstacle was found", although the topic is newer than the savepoint.
+    # Regression: The dry run reported no obstacle for a topic that is newer than the savepoint.
     assert dry.stderr.splitlines()[-1] == (
         "dry run: 2 of 5 partitions are suspect, so migrate cannot determine whether records would "
         "be lost or duplicated; no other obstacle was found; to continue with apply, run "
@@ -152,7 +152,7 @@ def test_query_without_batches_of_seeded_topic_is_not_verified(
     assert done.code == 5, done.stderr
     assert "not verified: 3 ok, 2 missing" in done.stderr
     assert "[target-not-verified]" in done.stderr
-    # By the same rule, without a cut-over.
+    # Without a cut-over, the command ``verify`` decides the same.
     moved, target = f"plan:{tmp_path / 'orders.cut-over/plan.json'}", f"spark:{tmp_path / 'query'}"
     judged = migrate("verify", moved, target, "-b", broker.bootstrap_servers)
     assert judged.code == 5, judged.stderr
@@ -160,9 +160,13 @@ def test_query_without_batches_of_seeded_topic_is_not_verified(
     assert "seeded, but not in each batch of the query's log" in judged.stderr
 
 
-def test_each_stream_of_query_resumes_from_assigned_spark_source(
+def test_cut_over_verifies_each_stream_of_query_against_its_assigned_topic(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
+    """The key ``spark-source`` assigns each topic to a stream.
+
+    A query with swapped streams fails.
+    """
     names = create_golden_topics(broker, "orders", "payments")
     spec, fields = tmp_path / "orders.yaml", _fields(broker, names)
     fields["spark-source"] = {1: "topic:payments"}
@@ -214,9 +218,10 @@ def test_each_stream_of_query_resumes_from_assigned_spark_source(
         assert told in done.stderr
 
 
-def test_target_changed_after_plan_review_requires_new_review(
+def test_new_review_is_required_if_spec_changes_after_plan_review(
     broker: Broker, tmp_path: Path
 ) -> None:
+    """Other topics, partitions, or targets than in the reviewed plan are refused."""
     names = create_golden_topics(broker, "orders", "payments")
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     spec = tmp_path / "orders.yaml"
@@ -238,7 +243,7 @@ def test_target_changed_after_plan_review_requires_new_review(
     fields |= {"target": {"group": spec.parent.name}, "start": "true --fast"}
     fields["move"] = {"topic-map": names, "partitions": {"orders": [0, 1]}}
     spec.write_text(yaml.safe_dump(fields))
-    # What was reviewed is what is applied.
+    # Only the reviewed plan may be applied.
     refusal = f"the reviewed plan: {names['orders']}-2 was 0, and is now not moved, "
     for mode in ((), ("--execute", "--yes"), ("--execute", "--yes", "--until", "verify")):
         differs = migrate("cut-over", spec, *mode)

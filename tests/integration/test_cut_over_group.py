@@ -31,7 +31,7 @@ _SAVEPOINT = next((GOLDEN / "2.2/stop").glob("savepoint-*"))
 
 
 class CutOver:
-    """A spec of a job that has stopped, and the topic that it read."""
+    """The spec of a cut-over from a stopped job, and the topic that the job has read."""
 
     def __init__(self, broker: Broker, folder: Path, **fields: Any) -> None:
         self.broker, self.folder = broker, folder
@@ -80,12 +80,13 @@ class CutOver:
         upto: Mapping[tuple[str, int], int] | None = None,
         epoch: int = -1,
     ) -> dict[tuple[str, int], int]:
-        """Read by a consumer that assigns its partitions itself; return what it has committed.
+        """Read with a consumer that assigns its own partitions; return its committed offsets.
 
         Args:
-            skip: how many records after the plan it begins; None begins at the log start.
-            upto: where it ends, by default at the log end.
-            epoch: the leader epoch that it commits; -1 for none.
+            skip: The number of records between the planned offset and the first record to read,
+                or None to start at the log start offset.
+            upto: The offsets to commit. The default is the log end offsets.
+            epoch: The leader epoch to commit, or -1 for none.
         """
         consumer = Consumer(
             {
@@ -136,7 +137,7 @@ def test_group_whose_consumers_started_at_other_offsets_is_not_verified(cut_over
     assert (report["verified"], report["unknown"]) == (False, count)
     firsts = {(row["topic"], row["partition"]): row["first_commit"] for row in _rows(cut_over)}
     assert firsts == ends
-    # Flink's job must not go on from the savepoint either.
+    # The Flink job must not resume from the savepoint either.
     assert (
         "do not start the Flink job from its savepoint, because other clients committed"
         in done.stderr
@@ -167,7 +168,7 @@ def test_consumers_started_at_earliest_offset_are_not_verified(
     assert "verify-again done" not in done.stderr
 
 
-def test_member_that_reads_different_topic_does_not_prove_start(cut_over: CutOver) -> None:
+def test_start_is_not_verified_by_member_that_reads_different_topic(cut_over: CutOver) -> None:
     assert cut_over.run("--until", "verify").code == 0
     other = f"{cut_over.topic}-other"
     cut_over.broker.create_topic(other, 1)
@@ -194,7 +195,7 @@ def test_cut_over_back_restores_original_offsets_after_second_commit(
     held = {place: max(offset - 2, 0) for place, offset in planned.items()}
     cut_over.broker.commit(cut_over.group, held)
     assert cut_over.run("--until", "apply").code == 0
-    # As where a commit was made in part, and no run saw it whole.
+    # Simulate a partial commit that no run has completed.
     path = cut_over.folder / "one.cut-over/record.json"
     edit_and_seal_plan(path, lambda record: record.update(written=None))
     place = min(planned)
@@ -264,7 +265,7 @@ def test_cut_over_on_full_disk_reports_state_of_group(
     assert cut_over.broker.committed(cut_over.group) == planned
 
 
-def test_full_disk_at_rollback_of_group_changes_nothing(cut_over: CutOver) -> None:
+def test_cut_over_back_on_full_disk_changes_nothing(cut_over: CutOver) -> None:
     """Regression: The error suggested --rollback-file, which is not an option of cut-over."""
     assert cut_over.run("--until", "apply").code == 0
     back = ("cut-over", cut_over.spec(), "--back", "--nothing-started", "--execute", "--yes")
@@ -346,7 +347,7 @@ def test_start_is_not_verified_if_job_may_be_restarted(cut_over: CutOver) -> Non
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_members_seen_before_newer_commits_verify_start_of_group(
+def test_start_of_group_is_verified_if_members_were_seen_before_newer_commits(
     cut_over: CutOver, protocol: str
 ) -> None:
     assert cut_over.run("--until", "verify").code == 0
@@ -362,14 +363,14 @@ def test_members_seen_before_newer_commits_verify_start_of_group(
     assert "lost 0, repeated 0" in told
     assert {row["members_seen"] for row in _rows(cut_over)} == {True}
     assert len(read) >= 20 * len(cut_over.planned())
-    # It stays so, although other clients have committed since.
+    # The start stays verified, although other clients have committed in the meantime.
     again = cut_over.run()
     assert again.code == 0, again.stderr
     back = cut_over.run("--back", "--nothing-started")
     assert back.code == 4 and "other clients committed" in back.stderr
 
 
-def test_group_with_planned_offsets_requires_adopt(cut_over: CutOver) -> None:
+def test_group_that_already_has_planned_offsets_requires_option_adopt(cut_over: CutOver) -> None:
     """The job, or a move whose files are elsewhere, may have committed these offsets."""
     assert cut_over.run("--until", "plan").code == 0
     cut_over.broker.commit(cut_over.group, cut_over.planned())
@@ -378,7 +379,7 @@ def test_group_with_planned_offsets_requires_adopt(cut_over: CutOver) -> None:
     assert "[group-writer-unknown]" in refused.stderr
     ready = cut_over.run("--until", "verify", "--adopt")
     assert ready.code == 0, ready.stderr
-    # What the group held is kept, and whose the commit is.
+    # The rollback file contains the group's offsets and the ID of the cut-over.
     (file,) = (cut_over.folder / "one.cut-over").glob("rollback-*.json")
     saved = json.loads(file.read_text())
     held = {(one["topic"], one["partition"]): one for one in saved["before"]["offsets"]}
@@ -392,13 +393,13 @@ def test_group_with_planned_offsets_requires_adopt(cut_over: CutOver) -> None:
     assert cut_over.broker.committed(cut_over.group) == ends
 
 
-def test_cut_over_back_requires_nothing_started_if_consumer_may_be_running(
+def test_cut_over_back_requires_option_nothing_started_if_consumer_may_be_running(
     cut_over: CutOver,
 ) -> None:
     """A consumer that assigns its partitions is not visible until its first commit."""
     assert cut_over.run("--until", "verify").code == 0
     cut_over.more_records(20)
-    # It has read, and not committed: nothing shows it.
+    # The consumer has read records but has not committed, so it is not visible.
     consumer = Consumer(
         {
             "bootstrap.servers": cut_over.broker.bootstrap_servers,
@@ -419,7 +420,7 @@ def test_cut_over_back_requires_nothing_started_if_consumer_may_be_running(
     assert cut_over.broker.committed(cut_over.group) == {}
 
 
-def test_records_expired_before_first_batch_make_start_unverifiable(
+def test_start_is_not_verified_if_records_expired_before_first_batch(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
     cut_over = CutOver(broker, tmp_path, target={"checkpoint-dir": "query"})
@@ -438,7 +439,7 @@ def test_records_expired_before_first_batch_make_start_unverifiable(
         assert "lost 0" not in done.stderr
 
 
-def test_records_expired_after_verified_first_batch_are_ignored(
+def test_start_stays_verified_if_records_expire_after_first_batch(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
     cut_over = CutOver(broker, tmp_path, target={"checkpoint-dir": "query"})
@@ -482,7 +483,7 @@ def _expire(broker: Broker, cut_over: CutOver) -> None:
 
 
 @pytest.mark.parametrize("target", ["group", "checkpoint-dir"])
-def test_second_spec_of_same_target_requires_adopt(
+def test_second_spec_for_same_target_requires_option_adopt(
     target: str, broker: Broker, tmp_path: Path
 ) -> None:
     """A different machine cannot see a local lock, so the target records its owner."""
@@ -499,7 +500,7 @@ def test_second_spec_of_same_target_requires_adopt(
         assert "is already the checkpoint location of a query" in refused.stderr
     taken = cut_over.run("--until", "verify", "--adopt", name="two")
     assert taken.code == 0, taken.stderr
-    # The first one no longer starts anything.
+    # The first cut-over no longer starts the query or the consumers.
     stopped = cut_over.run()
     assert stopped.code == 5, stopped.stderr
     assert "with --adopt" in stopped.stderr
@@ -508,13 +509,13 @@ def test_second_spec_of_same_target_requires_adopt(
     if target != "group":
         assert kept.code == 4 and "this cut-over wrote query" in kept.stderr, kept.stderr
         assert (tmp_path / "query").exists()
-    # What the refusal names works: then the second one is refused.
+    # The suggested option works. The second cut-over is then refused.
     assert cut_over.run("--until", "verify", "--adopt").code == 0
     second = cut_over.run("--until", "verify", name="two")
     assert second.code == 5 and "with --adopt" in second.stderr, second.stderr
 
 
-def test_manually_seeded_query_is_adopted_with_flag(broker: Broker, tmp_path: Path) -> None:
+def test_manually_seeded_query_requires_option_adopt(broker: Broker, tmp_path: Path) -> None:
     cut_over = CutOver(broker, tmp_path, target={"checkpoint-dir": "query"})
     assert cut_over.run("--until", "plan").code == 0
     plan, query = tmp_path / "one.cut-over/plan.json", tmp_path / "query"
@@ -539,10 +540,11 @@ def test_cut_over_dry_run_reports_missing_script_and_warnings_of_plan(cut_over: 
     assert f"group {cut_over.group!r} does not exist and will be created" in dry.stderr
     assert "no other obstacle was found" in dry.stderr
     assert "[restart-unseen]" in dry.stderr
-    # Of a group no query is spoken of.
+    # For a group, the output does not mention a query or a batch.
     words = dry.stdout.replace("first-batch ", "")
     assert "query" not in words and "batch" not in words, dry.stdout
-    # A skipped topic is a warning of the plan: it shows before the point of no return.
+    # The warnings of the plan, for example for a skipped topic, are shown before the job is
+    # stopped.
     warnings = cut_over.run("--until", "plan", start="true").stderr
     for line in warnings.splitlines():
         if line.startswith("warning: "):

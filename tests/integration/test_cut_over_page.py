@@ -28,7 +28,7 @@ _HOSTILE = "<script>document.title = 'mine'</script><img src=http://127.0.0.1:1/
 
 
 def _record(text: str, *, lost: int) -> CutOverRecord:
-    """A record with this text wherever a record has text of others."""
+    """Return a record in which every string from a user or another program is this text."""
     at = "2026-01-02T03:04:05.678+00:00"
     return CutOverRecord(
         kind=KIND,

@@ -52,7 +52,7 @@ def session(spark: Spark) -> SparkSession:
 
 @pytest.fixture(params=["data source", "function"])
 def read(request: pytest.FixtureRequest, session: SparkSession) -> Any:
-    """Both ways to read, called alike."""
+    """Return one of the two ways to read checkpoints, with the same signature."""
     if request.param == "function":
         return lambda *paths, **options: read_checkpoints(session, *map(str, paths), **options)
     if not WITH_DATA_SOURCE:
@@ -128,7 +128,7 @@ def test_written_at_column_is_modification_time_of_metadata_file(
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """A job of which one checkpoint is whole."""
+    """A job with one complete checkpoint and several damaged checkpoints."""
     whole = write_source(tmp_path / "chk-3", {0: splits("orders", [5, 6])})
     metadata = (whole / "_metadata").read_bytes()
     for number, data in ((1, metadata[:50]), (2, b"nothing")):
@@ -180,6 +180,7 @@ def test_data_source_returns_deleted_checkpoint_as_row_with_error(
 def test_data_source_accepts_path_globs_and_options_latest_only_and_topic(
     read: Any, tmp_path: Path
 ) -> None:
+    """The names of options and views are case-insensitive."""
     for team, job in (("a", "x"), ("b", "y")):
         for number in (1, 2):
             place = tmp_path / team / job / f"chk-{number}"
@@ -193,7 +194,7 @@ def test_data_source_returns_no_rows_for_empty_directory(read: Any, tmp_path: Pa
     assert rows(read(tmp_path)) == []
 
 
-def test_num_partitions_sets_number_of_tasks(read: Any) -> None:
+def test_option_num_partitions_sets_number_of_tasks(read: Any) -> None:
     frame = read(GOLDEN / "2.2", view="checkpoints", numPartitions=5)
     sizes = frame.rdd.mapPartitions(lambda some: [sum(1 for _ in some)]).collect()
     assert len(sizes) == 5
@@ -248,9 +249,9 @@ def test_data_source_works_in_sql(session: SparkSession) -> None:
 
 
 @pytest.mark.skipif(WITH_DATA_SOURCE, reason="this PySpark has Python data sources")
-def test_data_source_before_spark_4_points_to_function() -> None:
+def test_error_before_spark_4_suggests_function_instead_of_data_source() -> None:
     with pytest.raises(ImportError, match=r"migrate\.spark\.read_checkpoints"):
-        from migrate.spark import FlinkCheckpointDataSource  # noqa: F401  # asking is enough
+        from migrate.spark import FlinkCheckpointDataSource  # noqa: F401  # the import itself fails
 
 
 def test_spark_package_without_pyspark_reports_install_command() -> None:
@@ -267,7 +268,7 @@ def test_spark_package_without_pyspark_reports_install_command() -> None:
 
 @pytest.fixture(scope="module")
 def store(session: SparkSession, s3: S3) -> Iterator[Store]:
-    # The JVM has started before the server, and executors have its environment.
+    # The JVM started before the server, so the executors need the server's settings.
     settings = {name: os.environ[name] for name in os.environ if name.startswith("AWS_")}
     with stores.with_settings(session.sparkContext.environment, settings):
         if WITH_DATA_SOURCE:
@@ -301,7 +302,7 @@ def test_executors_load_package_from_py_files_or_session(tmp_path: Path) -> None
     python = make_bare_python(tmp_path / "python")
     root = GOLDEN / "2.2"
     entries = [entry for entry in WRITTEN_BY_FLINK if entry["name"].startswith("2.2/")]
-    # Compressed state needs cramjam: those say so, in a row each.
+    # Compressed state needs cramjam, so each of these checkpoints becomes a row with an error.
     compressed = [entry for entry in entries if "/compressed" in entry["name"]]
     positions = sum(len(positions_of(entry)) for entry in entries if entry not in compressed)
     whole = {"None": positions, "missing package": len(compressed)}
@@ -311,7 +312,7 @@ def test_executors_load_package_from_py_files_or_session(tmp_path: Path) -> None
     state = write_totals(tmp_path / "savepoint-1", 300)
     assert submit_driver(python, root, state, master="local-cluster[2,1,1024]") == {
         "as it is": [missing, missing if WITH_DATA_SOURCE else None],
-        "add_package": both,  # addArtifacts; on Spark 3.5 addPyFile
+        "add_package": both,  # addArtifacts, or addPyFile on Spark 3.5
         "state": [300, 300 if WITH_DATA_SOURCE else None],
     }
 

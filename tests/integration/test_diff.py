@@ -37,7 +37,7 @@ from tests.support.spark_files import spark_directory
 pytestmark = pytest.mark.integration
 
 _JAVA = Path(__file__).parents[1] / "support" / "java"
-# Of its package: what it asks is for that package alone.
+# The class is in this package of Flink, because it calls package-private methods.
 _TABLE = "org.apache.flink.streaming.connectors.kafka.table"
 
 
@@ -54,7 +54,7 @@ def compared(loaded: Sides) -> list[tuple[int, Relation, int | None]]:
     return [(row.partition, row.relation, row.difference) for row in rows]
 
 
-# -- verify, where Flink would start a new partition ---------------------------------------------
+# -- verify: start of a new partition ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,7 @@ def compared(loaded: Sides) -> list[tuple[int, Relation, int | None]]:
 def test_verify_accepts_new_partition_only_after_initial_discovery(
     tmp_path: Path, broker: Broker, discovery_finished: bool, code: int, says: str
 ) -> None:
+    """Before the initial discovery, ``verify`` cannot determine where Flink would start."""
     topic = f"t-{uuid.uuid4().hex[:8]}"
     broker.create_topic(topic, 2)
     for partition in range(2):
@@ -76,7 +77,7 @@ def test_verify_accepts_new_partition_only_after_initial_discovery(
     assert says in result.stdout
 
 
-# -- sides, from a broker ------------------------------------------------------------------------
+# -- diff with a broker --------------------------------------------------------------------------
 
 
 def test_diff_compares_checkpoint_with_group(tmp_path: Path, broker: Broker, topic: str) -> None:
@@ -92,9 +93,10 @@ def test_diff_compares_checkpoint_with_group(tmp_path: Path, broker: Broker, top
     assert loaded.logs[topic][1] == LogRange(4, 10)
 
 
-def test_diff_with_broker_compares_only_topics_of_opposite_side(
+def test_diff_with_broker_compares_only_topics_of_other_side(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
+    """The sides ``broker:earliest`` and ``broker:latest`` contain only these topics."""
     broker.delete_records(topic, 1, before=4)
     path = tmp_path / "offsets.json"
     path.write_text(json.dumps({topic: {"0": 0, "1": 2}}))
@@ -120,7 +122,7 @@ def test_diff_compares_two_groups_and_reports_missing_group(broker: Broker, topi
     assert loaded.right.note == "the group does not exist"
 
 
-def test_invalid_topic_names_do_not_fail_broker_request(
+def test_broker_request_succeeds_despite_invalid_topic_names(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     path = tmp_path / "offsets.json"
@@ -195,7 +197,7 @@ def test_csv_of_kafka_tool_is_read(tmp_path: Path, broker: Broker, topic: str, g
     told = kafka_consumer_groups(
         broker, *selected, "--reset-offsets", "--all-topics", "--to-current", "--export"
     )
-    # With several groups each row begins with its own; we read one group at a time.
+    # With several groups, each row starts with its group. `migrate` reads the rows of one group.
     lines = [line for line in told.splitlines() if groups == 1 or names[1] in line]
     path = tmp_path / "offsets.csv"
     path.write_text("\n".join(lines))
@@ -230,13 +232,13 @@ def test_diff_reads_start_and_committed_positions_of_spark_query(
         )
 
     run()
-    # Started by startingOffsets, it has a seed all the same, and its markers are resolved there.
+    # A query that was started with startingOffsets also has a seed, with resolved markers.
     started = starting_positions("spark:query", tmp_path / "query")
     assert started.starts == {**starts, (two, 1): 500}
     ends = {(name, partition): 500 for name in topics for partition in range(2)}
     gone_on = committed_positions("spark:query", tmp_path / "query")
     assert gone_on.starts == ends
-    assert re.fullmatch("after batch [1-9]", gone_on.note)  # it took several
+    assert re.fullmatch("after batch [1-9]", gone_on.note)  # the query needed several batches
 
     broker.produce(one, 0, map(str, range(20)))
     run()

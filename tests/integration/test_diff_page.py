@@ -33,7 +33,7 @@ def browser() -> Iterator[Chrome]:
 
 @pytest.fixture
 def listener() -> Iterator[tuple[str, list[str]]]:
-    """An HTTP server of our own, and the paths that it was asked for."""
+    """Start an HTTP server, and record the requested paths."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -43,7 +43,7 @@ def listener() -> Iterator[tuple[str, list[str]]]:
             self.end_headers()
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Keeps quiet."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = Thread(target=server.serve_forever, daemon=True)
@@ -57,18 +57,18 @@ def listener() -> Iterator[tuple[str, list[str]]]:
 
 
 class Page:
-    """The page as its reader sees it."""
+    """The page as a reader sees it."""
 
     def __init__(self, browser: Chrome, path: Path, html: str) -> None:
         path.write_text(html, encoding="utf-8")
         self._browser = browser
-        self.requests()  # those of the page before
+        self.requests()  # discards the requests of the previous page
         self.console_messages()
         self.address = path.as_uri()
         browser.get(self.address)
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The text of the cells in each row that is shown."""
+        """Return the text of the cells in each visible row."""
         found = self._browser.execute_script(
             "return [...document.querySelectorAll('tbody tr')]"
             ".filter((row) => row.getClientRects().length > 0)"
@@ -130,7 +130,7 @@ def test_diff_page_filters_and_sorts_rows(tmp_path: Path, browser: Chrome) -> No
     assert page.column(1) == sorted(page.column(1), key=int, reverse=True)
     left = "th:nth-child(3) button"
     page.click(left)
-    # By the offset that 'earliest' amounts to; what has none comes last.
+    # 'earliest' is sorted by its resolved offset. Rows without an offset come last.
     assert page.column(2)[:3] == ["298", "312", "earliest = 1200"]
     assert sorted(page.column(2)[-2:]) == ["-", "latest"]
     page.click(left)
@@ -175,7 +175,8 @@ def test_diff_page_in_narrow_window_shows_that_table_scrolls(
     assert isinstance(found, list)
     scrolls, shade, overflows, focus = found
     assert scrolls and not overflows
-    # This browser shows no scroll bars, as a phone: the shades at the edges show it.
+    # Like a phone, this browser shows no scroll bars. Shades at the edges show that the table
+    # scrolls.
     assert shade.count("gradient") == 4 and focus == 0
 
 
@@ -233,7 +234,7 @@ def test_diff_page_shows_names_with_markup_as_text(
     right = PositionSet(names[2] + names[3], {(name, 0): 2 for name in names}, names[6])
     logs = {name: {0: LogRange(0, 3)} for name in names}
     page = Page(browser, tmp_path / "diff.html", html_of(diff(left, right, logs)))
-    # The last, of what no screen should obey, is written out.
+    # The control characters in the last name are escaped.
     assert set(names[:-1]) < set(page.column(0))
     assert "\\u202eevil\\u2028\\x00\\x1b[2J" in page.column(0)
     page.filter("hacked")
@@ -272,7 +273,7 @@ def test_content_security_policy_of_diff_page_blocks_injected_elements(
     assert page.script("return window.hacked ?? null") is None
     assert asked == []
     assert page.console_messages()
-    # Without the policy all of that happens: the browser would do it, and we would see it.
+    # Without the policy, the browser loads and runs everything, so this test can fail.
     unguarded = re.sub("<meta http-equiv[^>]*>", "", harmful)
     page = Page(browser, tmp_path / "unguarded.html", unguarded)
     assert page.script("return window.hacked ?? null") is not None
@@ -295,7 +296,7 @@ def test_diff_page_handles_thousands_of_partitions(tmp_path: Path, browser: Chro
         "document.body.getBoundingClientRect();"
         "return performance.now() - start"
     )
-    assert isinstance(took, float | int) and took < 20_000  # ms, beside another heavy test
+    assert isinstance(took, float | int) and took < 20_000  # ms, even next to a heavy test
     assert page.column(2) == [str(1000 + number) for number in range(5000)]
     page.filter("topic-7 ahead")
     ahead = sum(topic == "topic-7" and n % 3 > 0 for n, (topic, _) in enumerate(places))

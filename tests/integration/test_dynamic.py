@@ -35,7 +35,11 @@ def other() -> Iterator[Broker]:
 
 @pytest.fixture
 def topic(broker: Broker, other: Broker) -> str:
-    """A topic on both: of two partitions from 4 to 10 here, of one from 7 to 30 there."""
+    """Create a topic on both brokers.
+
+    On ``broker``, the topic has two partitions with the offsets 4 to 10. On ``other``, it has one
+    partition with the offsets 7 to 30.
+    """
     name = f"t-{uuid.uuid4().hex[:8]}"
     broker.create_topic(name, 2)
     for partition in range(2):
@@ -49,7 +53,7 @@ def topic(broker: Broker, other: Broker) -> str:
 
 @pytest.fixture
 def chk(tmp_path: Path, broker: Broker, other: Broker, topic: str) -> Path:
-    """A job that reads the topic on A and B, and another on B alone."""
+    """A checkpoint of a job that reads the topic in clusters A and B, and a second topic in B."""
     held = {
         "A": splits(topic, [EARLIEST, 6]),
         "B": [KafkaSplit(topic, 0, EARLIEST), KafkaSplit("of-B-alone", 0, 9)],
@@ -69,7 +73,7 @@ def _offsets(result: Result) -> dict[str, dict[str, int]]:
     return written
 
 
-def test_earliest_is_resolved_by_broker_of_selected_cluster(
+def test_earliest_position_is_resolved_by_broker_of_selected_cluster(
     broker: Broker, other: Broker, topic: str, chk: Path
 ) -> None:
     here = migrate("to-spark", chk, "--cluster", "A", "-b", broker.bootstrap_servers)
@@ -92,11 +96,12 @@ def test_brokers_of_different_cluster_are_refused(
 
     here, there = broker.bootstrap_servers, other.bootstrap_servers
     assert told("--cluster", "A", "-b", here) == (0, False)
-    assert told("--cluster", "A", "-b", there) == (4, True)  # where it has one partition alone
-    assert told("-b", here) == (4, False)  # of two clusters
+    # The other cluster has only one partition.
+    assert told("--cluster", "A", "-b", there) == (4, True)
+    assert told("-b", here) == (4, False)  # the checkpoint has two clusters
 
 
-def test_checkpoint_of_two_clusters_requires_cluster_option(
+def test_checkpoint_of_two_clusters_requires_option_cluster(
     tmp_path: Path, broker: Broker, chk: Path
 ) -> None:
     seed = tmp_path / "seed"
@@ -107,7 +112,9 @@ def test_checkpoint_of_two_clusters_requires_cluster_option(
     assert not seed.exists()
 
 
-def test_commit_group_moves_selected_cluster(broker: Broker, topic: str, chk: Path) -> None:
+def test_commit_group_moves_positions_of_selected_cluster(
+    broker: Broker, topic: str, chk: Path
+) -> None:
     group = f"g-{topic}"
     arguments = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
     refused = migrate(*arguments, "--execute", "--yes")

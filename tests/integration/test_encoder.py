@@ -80,7 +80,10 @@ _Example = TypeVar("_Example")
 def examples(
     strategy: Callable[[int], st.SearchStrategy[_Example]], count: int = EXAMPLES
 ) -> list[_Example]:
-    """The same examples in every run; `strategy` is told the number of each."""
+    """Generate the same examples in every run.
+
+    ``strategy`` receives the number of each example.
+    """
     found: list[_Example] = []
 
     @settings(
@@ -100,7 +103,7 @@ def examples(
 
 
 class _Anything:
-    """Equal to whatever Flink makes up."""
+    """Equals every value. Stands for values that Flink generates."""
 
     def __eq__(self, other: object) -> bool:
         return True
@@ -144,14 +147,14 @@ def test_flink_reads_every_encoded_handle(flink: str, version: int) -> None:
 
 
 class _Properties(NamedTuple):
-    """The CheckpointProperties of a kind of checkpoint, and what Flink calls them."""
+    """The serialized CheckpointProperties of a kind of checkpoint, and Flink's name of the kind."""
 
     serialized: bytes
     flink_says: str | None
 
 
 def _properties(version: int, count: int) -> list[_Properties]:
-    """As many as there are checkpoints, of every kind in turn."""
+    """Return properties for a number of checkpoints, alternating between all kinds."""
     if version < 4:
         return [_Properties(b"", None)] * count
     releases: list[dict[str, Any]] = json.loads((SYNTHETIC / "properties.json").read_text())
@@ -165,7 +168,7 @@ def _properties(version: int, count: int) -> list[_Properties]:
 
 
 def _type_codes(value: object) -> Iterator[int]:
-    """The type codes of all the handles in a part of the model."""
+    """Yield the type codes of all handles in a part of the model."""
     if isinstance(value, StreamHandle | OperatorHandle | KeyedHandle):
         out = DataOutput()
         value.write(out)
@@ -202,7 +205,7 @@ def _operator(operator: Operator, flink: str) -> Parsed:
 
 
 def _told(value: Any, flink: str) -> Any:
-    """A value of the model as RoundTripMetadata tells of it."""
+    """Convert a value of the model to the output format of RoundTripMetadata."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, tuple):
@@ -226,7 +229,7 @@ def _told(value: Any, flink: str) -> Any:
 
 
 def _filled_in(handle: object, flink: str) -> Parsed:
-    """What Flink puts in place of the fields that older forms of a handle don't have."""
+    """Return Flink's values for the fields that older forms of a handle lack."""
     match handle:
         case KeyGroupsHandle(handle_id=None, savepoint=False):
             return {"handle_id": ANYTHING}
@@ -251,7 +254,7 @@ def _filled_in(handle: object, flink: str) -> Parsed:
 
 
 def _name_uuid(name: str) -> str:
-    """Java's `UUID.nameUUIDFromBytes`."""
+    """Compute Java's ``UUID.nameUUIDFromBytes``."""
     return str(UUID(bytes=md5(name.encode()).digest(), version=3))
 
 
@@ -283,14 +286,14 @@ def test_encoder_output_is_identical_to_flinks_output(
 
 
 @pytest.mark.parametrize("flink", ["1.20", "2.2"])
-def test_flink_serializes_properties_as_committed(flink: str) -> None:
+def test_checkpoint_properties_in_repository_match_output_of_flinks_serializer(flink: str) -> None:
     releases = json.loads((SYNTHETIC / "properties.json").read_text())
     (committed,) = (entry for entry in releases if entry["flink"] == RELEASES[flink][0])
     assert checkpoint_properties(flink) == committed["kinds"]
 
 
 def _rebuilt_metadata(told: Parsed) -> Metadata:
-    """The model of what RoundTripMetadata tells."""
+    """Build the model from the output of RoundTripMetadata."""
     return Metadata(
         told["checkpoint_id"],
         operators=tuple(map(_rebuilt_operator, told["operators"])),
@@ -317,7 +320,7 @@ def _rebuilt_operator(told: Parsed) -> Operator:
 
 
 def _rebuilt(told: Any) -> Any:
-    """A value, a handle, or a list of handles."""
+    """Build a value, a handle, or several handles."""
     if isinstance(told, list):
         return tuple(map(_rebuilt, told))
     if not isinstance(told, dict):
@@ -366,14 +369,14 @@ def test_flink_restores_every_element_of_operator_state(
 ) -> None:
     broadcasts = _broadcast_states if proxy_version >= 3 else st.just(())
     states = examples(lambda _: st.tuples(_list_states, broadcasts), count=50)
-    # Larger than Snappy's blocks: one that it makes small, and one that it leaves as it is.
+    # Both elements are larger than Snappy's blocks. Snappy can compress only the first element.
     states.append(((_large(bytes(range(256)) * 800), _large(_noise(200_000))), ()))
     checkpoints = []
     for number, (lists, broadcast) in enumerate(states):
         stream, offsets = encode_operator_state_stream(proxy_version, compressed, lists, broadcast)
         checkpoints.append(_store(tmp_path / str(number), stream, offsets))
         if compressed:
-            # Flink never looks at the checksums of the chunks.
+            # Flink does not verify the checksums of the chunks, but cramjam does.
             cramjam.snappy.decompress(stream[stream.index(b"\xff\x06\x00\x00sNaPpY") :])
     told = restore_sources(flink, ((checkpoint, [bytes(16)]) for checkpoint in checkpoints))
     for found, (lists, broadcast) in zip(told, states, strict=True):
@@ -403,7 +406,7 @@ _broadcast_states = tuples_of(
     st.builds(
         BroadcastState,
         texts.map("broadcast {}".format),
-        # Byte arrays are never equal as Java's map keys: twice the same key stays two entries.
+        # Byte arrays are never equal as keys of a Java map, so equal keys remain two entries.
         tuples_of(st.tuples(blobs, blobs), 3),
     ),
     unique_by=lambda state: state.name,
@@ -478,7 +481,7 @@ def _meant_enumerator(
     }
     if max(dialect.enumerator_versions) < 2:
         return splits, None
-    # Flink takes the discovery for finished where the state doesn't say.
+    # If the state lacks this field, Flink assumes that the discovery has finished.
     return splits, source.initial_discovery_finished if source.enumerator_version >= 2 else True
 
 

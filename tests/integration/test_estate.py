@@ -50,20 +50,20 @@ _KINDS = {
 
 @pytest.fixture(scope="module", params=[None, _MASTER], ids=["here", "cluster"])
 def master(request: pytest.FixtureRequest) -> str | None:
-    """The Spark to run on, if any."""
+    """The Spark master to scan with, or None."""
     given: str | None = request.param
     return given
 
 
 @pytest.fixture(scope="module")
 def estate(master: str | None, tmp_path_factory: pytest.TempPathFactory) -> ManyJobs:
-    """One of its own for each scan, as some of it vanishes."""
+    """Generate new checkpoints for each scan, because some of them are deleted."""
     return generate(tmp_path_factory.mktemp("estate"), CHECKPOINTS)
 
 
 @pytest.fixture(scope="module")
 def scanned(master: str | None, estate: ManyJobs, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a scan has written of it, of which a process or an executor was killed in the middle."""
+    """Scan the checkpoints, kill a process or an executor, and return the output directory."""
     output = tmp_path_factory.mktemp("scanned") / "out"
     command = [sys.executable, "-m", "migrate", "scan", str(estate.root)]
     command += ["--master", master] if master is not None else []
@@ -78,7 +78,7 @@ def scanned(master: str | None, estate: ManyJobs, tmp_path_factory: pytest.TempP
     to_vanish = list(estate.of(Condition.VANISHING))
     with _vanishing(to_vanish[::2]):
         at_work = _executors_at_work(process) if master is not None else _helpers_at_work(process)
-        # All that there is has been found by now, and next to nothing of it read.
+        # By now, the scan has listed all checkpoints and has read almost none of them.
         for path in to_vanish[1::2]:
             delete_as_flink(path)
         time.sleep(2 if master is not None else 0.3)
@@ -87,13 +87,14 @@ def scanned(master: str | None, estate: ManyJobs, tmp_path_factory: pytest.TempP
         stdout, stderr = process.communicate(timeout=_SECONDS)
     assert process.returncode == 0, stderr
     assert stdout.count("\n") > 1
-    assert list(output.parent.iterdir()) == [output]  # Spark leaves nothing where it was started
+    # Spark leaves no files in the working directory.
+    assert list(output.parent.iterdir()) == [output]
     return output
 
 
 @contextmanager
 def _vanishing(paths: Iterable[str]) -> Iterator[None]:
-    """Meanwhile these are deleted, one after the other: some before the scan comes to them."""
+    """Delete checkpoints during the scan, some of them before the scan reads them."""
     done = Event()
 
     def delete() -> None:
@@ -112,7 +113,7 @@ def _vanishing(paths: Iterable[str]) -> Iterator[None]:
 
 
 def _executors_at_work(process: subprocess.Popen[str]) -> list[int]:
-    """The two executors, once they have Python workers: as soon as the first tasks read."""
+    """Wait until the first tasks read checkpoints, and return the PIDs of the two executors."""
     deadline = time.monotonic() + _SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         below = list(_below(process.pid))
@@ -125,7 +126,10 @@ def _executors_at_work(process: subprocess.Popen[str]) -> list[int]:
 
 
 def _helpers_at_work(process: subprocess.Popen[str]) -> list[int]:
-    """The processes that help, once there are any: what there is has been found by then."""
+    """Return the PIDs of the worker processes.
+
+    The workers start after the scan has listed all checkpoints.
+    """
     if cores() < 2:
         pytest.skip("of one core no other process is made use of")
     deadline = time.monotonic() + _SECONDS
@@ -140,13 +144,13 @@ def _helpers_at_work(process: subprocess.Popen[str]) -> list[int]:
 
 
 def _below(process: int) -> Iterator[tuple[int, str]]:
-    """The processes that a process has started, and theirs: number and command line."""
+    """Yield the PID and the command line of each descendant of a process."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:  # it has ended
+            except OSError:  # the process has ended
                 continue
             children.setdefault(parent, []).append(int(entry.name))
     todo = list(children.get(process, ()))
@@ -182,7 +186,8 @@ def test_every_position_matches_flinks_own_classes(estate: ManyJobs, scanned: Pa
                 assert path not in failed
                 assert found.get(path, Counter()) == Counter(expected.positions), path
             case Condition.VANISHING:
-                # There, whole; or gone, and said so; or gone before it was looked for.
+                # The checkpoint was read completely, was reported as deleted, or was deleted before
+                # the listing.
                 if path in found:
                     assert path not in failed
                     assert found[path] == Counter(expected.positions), path
@@ -190,7 +195,7 @@ def test_every_position_matches_flinks_own_classes(estate: ManyJobs, scanned: Pa
             case damage:
                 assert path not in found
                 assert failed[path] == _KINDS[damage], path
-    # Some were found by the scan, and gone when it came to read them.
+    # Some checkpoints were deleted after they were listed and before they were read.
     assert any(failed.get(path) == "not found" for path in estate.of(Condition.VANISHING))
     assert found.keys() | failed.keys() <= estate.checkpoints.keys()
     assert sum(map(Counter.total, found.values())) > 5 * CHECKPOINTS
@@ -216,7 +221,7 @@ def test_each_scanned_checkpoint_has_single_row_in_each_table(
             for row in _rows(scanned, view)
             if row["error_kind"] is not None
         }
-        assert errors == told  # read once: of a checkpoint that vanished they all tell the same
+        assert errors == told  # each checkpoint is read once, so all tables contain the same error
     assert told.keys() >= estate.of(*DAMAGES).keys()
 
 
@@ -225,7 +230,10 @@ def _other_positions(expected: Expected) -> tuple[ExpectedPosition, ...]:
     return (first._replace(next_offset=(first.next_offset or 0) + 1), *rest)
 
 
-def test_estate_comparison_fails_for_single_wrong_position(estate: ManyJobs, scanned: Path) -> None:
+def test_comparison_with_flinks_classes_fails_for_single_wrong_position(
+    estate: ManyJobs, scanned: Path
+) -> None:
+    """Change one expected position, to prove that the comparison can fail."""
     path, expected = next(
         (path, one) for path, one in reversed(estate.of(Condition.WHOLE).items()) if one.positions
     )

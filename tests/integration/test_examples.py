@@ -66,13 +66,13 @@ def test_windows_are_moved_by_reprocessing_records(
 
     assert _revenue(stack, "revenue") == truth
     assert sum(orders for orders, _ in truth.values()) == len(stack.in_kafka())
-    # The two overlap: some windows were written by both, the same.
+    # Both Flink and Spark have written some of the windows, with the same results.
     both = {window for window in by_flink if window[0] >= _text(since_ms)}
     assert both and all(by_flink[window] == truth[window] for window in both)
     assert int(WINDOW.split()[0]) * 1000 == _WINDOW_MS
 
 
-def test_json_sink_file_open_across_checkpoints_stays_hidden_after_stop(stack: LocalStack) -> None:
+def test_open_file_of_json_sink_stays_hidden_after_stop(stack: LocalStack) -> None:
     """The example writes CSV because Flink keeps a JSON file open across checkpoints.
 
     After a stop, the records of the open file stay hidden, although the positions are past them.
@@ -113,7 +113,7 @@ def test_orders_move_to_spark_and_back_without_loss(stack: LocalStack) -> None:
         assert total.by_flink is not None
         assert 0 < total.by_flink[0] < total.in_kafka[0], total
 
-    # The job's state went back to Flink. It lacks what Spark has counted, as the command said.
+    # Flink has resumed with its old state, which lacks Spark's counts, as the command warned.
     assert back.is_right and back.not_in_its_state > 0, back
     assert sum(row.in_kafka[0] for row in back.shared) == sum(one.in_kafka for one in accounts)
     for both, total in zip(back.shared, totals, strict=True):
@@ -125,7 +125,7 @@ def test_orders_move_to_spark_and_back_without_loss(stack: LocalStack) -> None:
 def _query(
     stack: LocalStack, spark: Spark, savepoint: str, checkpoint: Path, since_ms: int, topic: str
 ) -> None:
-    """Seed a query at a savepoint and let it read what there is."""
+    """Seed a query from a savepoint, and let it read all available records."""
     servers = stack.broker.bootstrap_servers
     seeded = migrate("to-spark", savepoint, "-b", servers, "--checkpoint-dir", checkpoint)
     assert seeded.code == 0, seeded.stderr
@@ -136,13 +136,13 @@ def _query(
 
 
 def _revenue(stack: LocalStack, topic: str) -> Revenue:
-    """What the topic says of each window and customer: its newest record of that key."""
+    """Return the newest record of each window and customer in the topic."""
     rows = [json.loads(value) for *_, value in stack.broker.records(topic)]
     return {(row["window_start"], row["customer"]): (row["orders"], row["cents"]) for row in rows}
 
 
 def _truth(stack: LocalStack) -> Revenue:
-    """The same, counted from every order in Kafka."""
+    """Compute the expected results from all orders in Kafka."""
     orders: Counter[tuple[str, str]] = Counter()
     cents: Counter[tuple[str, str]] = Counter()
     for *_, value in stack.broker.records(TOPIC):

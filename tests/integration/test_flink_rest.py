@@ -1,4 +1,4 @@
-"""Ask a real JobManager for running jobs, because their consumer group does not show them."""
+"""Query a real JobManager for running jobs, because a job's consumer group has no members."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.integration
 _SOON = 60.0
 
 
-def test_running_job_is_reported_although_its_group_has_no_members(
+def test_running_job_is_reported_even_if_its_group_has_no_members(
     tmp_path: Path, broker: Broker
 ) -> None:
     topic, group = f"t-{uuid.uuid4().hex[:8]}", f"g-{uuid.uuid4().hex[:8]}"
@@ -47,7 +47,7 @@ def test_running_job_is_reported_although_its_group_has_no_members(
         assert (job.job_id, job.name, job.state) == (job_id, "the job that moves", "RUNNING")
         assert job in known_jobs(f"{address}/")
         deadline = time.monotonic() + _SOON
-        # Its state is asked for first: it may be that of before the commit.
+        # The state is requested first, so it may be older than the commit.
         while not (view := groups.view(group)).committed or view.state == "Dead":
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -106,7 +106,7 @@ def test_stop_is_requested_once_and_found_by_trigger_id(
         assert flink.last_durations(job_id).savepoint == pytest.approx(took / 1000)
         origin = extract(read_checkpoint(savepoint)).origin
         judgment = judge(origin, address)
-        if version != "1.15":  # which does not record how a savepoint ended its job
+        if version != "1.15":  # 1.15 does not record whether a savepoint stopped the job
             assert (judgment.state, judgment.asked_flink) == (JobState.STOPPED, True), judgment
             assert "Flink lists no job that was restored from it" in judgment.text
         told = StopKind.UNKNOWN if version == "1.15" else StopKind.SUSPEND
@@ -114,7 +114,7 @@ def test_stop_is_requested_once_and_found_by_trigger_id(
 
 
 def _commit_group(folder: Path, broker: Broker, topic: str, flink_rest: str, *mode: str) -> Result:
-    """For another group than Flink's, which it must not change."""
+    """Commit to a different group than Flink's, and check that the commit changes nothing."""
     chk = folder / "elsewhere" / "chk-7"
     if not chk.exists():
         write_source(chk, {0: splits(topic, [7])})
@@ -184,7 +184,7 @@ def test_service_other_than_jobmanager_is_refused(status: int, body: bytes, code
     "address",
     ["", "host:8081", "file:///etc/passwd", "http://", "http://alice:hunter2@127.0.0.1:1"],
 )
-def test_invalid_address_is_refused_without_showing_password(address: str) -> None:
+def test_refusal_of_invalid_address_shows_no_password(address: str) -> None:
     with pytest.raises(UsageError) as refused:
         known_jobs(address)
     assert "hunter2" not in str(refused.value)

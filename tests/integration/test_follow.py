@@ -36,7 +36,7 @@ _SEED = 20
 
 
 class Gate:
-    """What a query does with each batch: it passes at once, or waits to be let through."""
+    """A foreachBatch function that holds each batch while it is shut."""
 
     def __init__(self) -> None:
         self._open = threading.Event()
@@ -57,7 +57,7 @@ class Gate:
 
 
 class Case:
-    """A topic of two partitions, a query that goes on reading it, and a group."""
+    """A topic of two partitions, a query that keeps reading the topic, and a group."""
 
     def __init__(self, broker: Broker, folder: Path) -> None:
         self.broker, self.query, self.gate = broker, folder / "query", Gate()
@@ -107,7 +107,7 @@ class Case:
         return self.broker.committed(self.group)
 
     def read_all(self) -> bool:
-        """Whether the query has committed all that is in the topic."""
+        """Return whether the query has committed all records of the topic."""
         ends = {(self.topic, p): len(self.broker.records(self.topic)) // 2 for p in range(2)}
         return self.batch is not None and self.after(self.batch) == ends
 
@@ -144,7 +144,7 @@ def test_follow_killed_at_any_moment_leaves_group_at_committed_batch(
             newest = case.batch
             assert newest is not None
             batches = [case.after(batch) for batch in range((first or 0), newest + 1)]
-            # All of its partitions are those of one batch, and of one that is committed.
+            # The offsets of all partitions belong to the same committed batch.
             assert held == before or held in batches, (held, batches)
             caught_up = case.follow()
             assert caught_up.code == 0, caught_up.stderr
@@ -179,7 +179,7 @@ def test_follow_does_not_commit_offsets_of_uncommitted_batch(case: Case, spark: 
             assert inside.followed.batch == case.batch
             assert query.isActive
 
-            # A group with members is left alone, and the query goes on.
+            # The listener does not commit to an active group, and the query continues.
             with member(case.broker, inside.group, case.topic):
                 case.produce()
                 _await(case.read_all)
@@ -274,7 +274,7 @@ def test_emptied_location_is_reported_and_metrics_stay_unchanged(
         assert process.stderr is not None
         assert f"is at the end of batch {batch}" in process.stderr.readline()
         (tmp_path / "empty").mkdir()
-        _await(metrics.exists)  # then it pauses
+        _await(metrics.exists)  # then `migrate` waits
         case.query.rename(tmp_path / "away")
         (tmp_path / "empty").rename(case.query)
         warning = process.stderr.readline()

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 
 def _offsets(broker: Broker, topic: str, isolation: str) -> list[int]:
-    """The offsets of the records that a plain consumer sees."""
+    """Return the offsets of the records that a plain consumer receives."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -44,7 +44,7 @@ def _offsets(broker: Broker, topic: str, isolation: str) -> list[int]:
 
 
 def _plan(tmp_path: Path, broker: Broker, topic: str, start: int) -> tuple[int, int | None]:
-    """What a plan writes for partition 0, and how many records it says are left."""
+    """Return the planned offset of partition 0 and the reported lag."""
     directory = tmp_path / uuid.uuid4().hex
     chk = write_source(directory / "chk-7", {0: splits(topic, [start])})
     path = directory / "plan.json"
@@ -57,7 +57,10 @@ def _plan(tmp_path: Path, broker: Broker, topic: str, start: int) -> tuple[int, 
     return partition.next_offset, partition.records_left
 
 
-def test_positions_among_transaction_markers_are_in_range(tmp_path: Path, broker: Broker) -> None:
+def test_positions_among_transaction_markers_are_planned_unchanged(
+    tmp_path: Path, broker: Broker
+) -> None:
+    """Positions at markers and at aborted records are also in the range of the log."""
     topic = f"txn-{uuid.uuid4().hex[:8]}"
     broker.create_topic(topic, 1)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": topic})
@@ -82,7 +85,9 @@ def test_positions_among_transaction_markers_are_in_range(tmp_path: Path, broker
         assert len(read) <= left  # an upper bound
 
 
-def test_position_of_compacted_record_is_in_range(tmp_path: Path, broker: Broker) -> None:
+def test_position_of_record_removed_by_compaction_is_planned_unchanged(
+    tmp_path: Path, broker: Broker
+) -> None:
     topic = f"compacted-{uuid.uuid4().hex[:8]}"
     broker.create_topic(
         topic,
@@ -102,7 +107,7 @@ def test_position_of_compacted_record_is_in_range(tmp_path: Path, broker: Broker
         time.sleep(0.02)
     deadline = time.monotonic() + 90
     while len(seen := _offsets(broker, topic, "read_uncommitted")) > 5:
-        # A new record closes the segment before it, which may then be cleaned.
+        # A new record closes the previous segment, which can then be compacted.
         producer.produce(topic, "more", key="the same", partition=0)
         producer.flush(30)
         assert time.monotonic() < deadline, "the broker has not compacted the topic"

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 
 
 def _group(name: str, topic: str, *held: int) -> GroupView:
-    """Of partitions 0, 1, …"""
+    """Return a group with these offsets in partitions 0, 1, and so on."""
     committed = {(topic, partition): Committed(at) for partition, at in enumerate(held)}
     return GroupView(name, bool(held), "Empty", "classic", committed=committed)
 
@@ -34,11 +34,11 @@ def _group(name: str, topic: str, *held: int) -> GroupView:
         ("commit", (3, 4), (9, 4), ("rewind 1 offset", "up to 6 records")),
         ("commit", (3, 4), (9, 5), ("rewind 2 offsets", "up to 7 records")),
         ("commit", (3, 4), (2, 9), ("rewind 1 offset", "up to 5 records")),
-        ("commit", (3, 4), (3, 4), ()),  # it is as the earlier run left it
-        ("commit", (3, 4), (1, 1), ()),  # or found it
-        ("commit", (3, 4), (2, 2), ()),  # it goes ahead, wherever it has been meanwhile
-        ("commit", (9, 9), (9, 9), ()),  # nobody has read on from where it was set
-        # No commit of ours is known.
+        ("commit", (3, 4), (3, 4), ()),  # the offsets are unchanged since the earlier run
+        ("commit", (3, 4), (1, 1), ()),  # the offsets are the same as before the earlier run
+        ("commit", (3, 4), (2, 2), ()),  # the move only advances the offsets
+        ("commit", (9, 9), (9, 9), ()),  # the group has no newer commits
+        # No commit by `migrate` is known.
         ("rollback", (3, 4), (9, 9), ("rewind 2 offsets", "up to 11 records")),
         (None, (), (9, 9), ("rewind 2 offsets", "up to 11 records")),
         (None, (), (9, 1), ("rewind 1 offset", "up to 6 records")),

@@ -194,7 +194,7 @@ def test_execute_reports_rollback_file_and_is_idempotent(
     assert broker.committed(group) == {(topic, 0): 1}
 
 
-def test_execute_without_terminal_requires_yes(
+def test_option_execute_requires_option_yes_without_terminal(
     tmp_path: Path, broker: Broker, group: str, chk: Path
 ) -> None:
     before = sorted(tmp_path.iterdir())
@@ -249,7 +249,7 @@ def test_active_group_is_refused_with_escaped_member_names(
                 "commit-group", chk, "--group", group, "-b", broker.bootstrap_servers, *mode
             )
             assert (result.code, result.stdout) == (4, "")
-            # Shown with what it would do, and moving no cursor.
+            # The refusal shows the plan, and no control character moves the cursor.
             assert "the-other\\x1b[31m-job\\nrefused: not on 127.0.0.1" in result.stderr
             assert "\x1b" not in result.stderr
             assert "\nrefused: not" not in result.stderr
@@ -258,9 +258,10 @@ def test_active_group_is_refused_with_escaped_member_names(
         consumer.close()
 
 
-def test_unsafe_positions_are_refused_for_group(
+def test_commit_group_refuses_unsafe_positions(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
+    """One position is beyond the log end offset, and one position is unresolved."""
     chk = write_source(tmp_path / "bad" / "chk-1", {0: splits(topic, [1, 99, LATEST])})
     result = migrate(
         *("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers),
@@ -279,7 +280,7 @@ def test_unsafe_positions_are_refused_for_group(
     assert broker.committed(group) == {(topic, 0): 1, (topic, 1): 10, (topic, 2): 0}
 
 
-def test_verify_of_plan_uses_positions_changed_by_flags(
+def test_verify_of_plan_checks_positions_that_options_have_changed(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("of-old", [1, 99, 3])})
@@ -291,7 +292,7 @@ def test_verify_of_plan_uses_positions_changed_by_flags(
     applied = migrate(*base, "--plan", plan, "--execute", "--yes", "--rollback-file", back)
     assert applied.code == 0, applied.stderr
     target = (f"group:{group}", "-b", broker.bootstrap_servers)
-    assert migrate("verify", chk, *target).code == 5  # of-old is not in the group
+    assert migrate("verify", chk, *target).code == 5  # the group has no offset for of-old
     verified = migrate("verify", f"plan:{plan}", *target)
     assert verified.code == 0, verified.stdout
 
@@ -304,7 +305,7 @@ def test_saved_plan_is_refused_after_group_has_newer_commits(
     saved = migrate(*base, chk, "--plan-out", plan)
     assert (saved.code, saved.stdout) == (0, ""), saved.stderr
     assert broker.committed(group) == {}
-    assert migrate(*base, chk, "--plan-out", plan).code == 4  # never overwritten
+    assert migrate(*base, chk, "--plan-out", plan).code == 4  # an existing plan is not overwritten
 
     broker.commit(group, {(topic, 0): 2})
     moved = migrate(*base, "--plan", plan, "--execute", "--yes")
@@ -312,7 +313,7 @@ def test_saved_plan_is_refused_after_group_has_newer_commits(
     assert f"the group's offset for {topic}-0 has changed from no offset to 2" in moved.stderr
     plan.unlink()
     assert migrate(*base, chk, "--plan-out", plan).code == 0
-    broker.produce(topic, 0, ["more"])  # what is only newer changes nothing
+    broker.produce(topic, 0, ["more"])  # the plan remains valid after new records
     applied = migrate(
         *base, "--plan", plan, "--execute", "--yes", "--rollback-file", tmp_path / "back.json"
     )
@@ -357,9 +358,10 @@ def test_positions_older_than_topic_trigger_warning(
     assert "recreated" not in migrate("to-spark", fresh, "-b", broker.bootstrap_servers).stderr
 
 
-def test_unresolved_position_starts_at_timestamp(
+def test_unresolved_position_is_resolved_to_offset_at_timestamp(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
+    """The option is ``--unresolved timestamp:TIME``."""
     chk = write_source(tmp_path / "old" / "chk-7", {0: splits(topic, [1, LATEST, 1])})
     command = ("to-spark", chk, "-b", broker.bootstrap_servers, "--unresolved")
     early = migrate(*command, "timestamp:2020-01-01T00:00:00Z")
@@ -368,9 +370,13 @@ def test_unresolved_position_starts_at_timestamp(
     assert json.loads(late.stdout)[topic]["1"] == 10, late.stderr
 
 
-def test_verify_reports_duplicated_and_missing_positions(
+def test_verify_reports_offset_that_duplicates_records_and_missing_offset(
     broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
+    """From offset 2 instead of 4, the group would reprocess two records.
+
+    Partition 2 has no offset.
+    """
     broker.commit(group, {(topic, 0): 3, (topic, 1): 2})
     result = migrate("verify", chk, f"group:{group}", "-b", broker.bootstrap_servers)
     assert result.code == 5
@@ -396,7 +402,7 @@ def test_verify_is_inconclusive_once_group_has_newer_commits(
     assert ("may be from a Flink job or from migrate" in verified.stderr) is flinks
     allowed = migrate("verify", chk, f"group:{group}", *base, "--allow-moved-on")
     assert allowed.code == 0
-    # That somebody has read on is no excuse for what lies below.
+    # Newer commits do not explain an offset below the position.
     broker.commit(group, {(topic, 0): 1})
     assert migrate("verify", chk, f"group:{group}", *base, "--allow-moved-on").code == 5
 
@@ -427,7 +433,7 @@ def test_newer_commits_are_detected_without_rollback_file(
     assert broker.committed(group) == moved
 
 
-def test_repeated_move_after_consumption_requires_allow_moved_on(
+def test_repeated_move_requires_option_allow_moved_on_after_consumers_have_read(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
     command = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
@@ -438,7 +444,7 @@ def test_repeated_move_after_consumption_requires_allow_moved_on(
     there = broker.committed(group)
     back = sum(there[place] - next_offset for place, next_offset in moved.items())
     assert back > 0
-    # The file of the first run lies where the next one is to be written.
+    # The first rollback file is in the same directory as the next rollback file.
     again = (*command, "--rollback-file", tmp_path / "again.json")
     for refused in (migrate(*again), migrate(*again, "--execute", "--yes")):
         assert (refused.code, refused.stdout) == (4, "")
@@ -461,7 +467,7 @@ def test_verify_reports_records_expired_after_correct_start(
     The log of partition 0 then starts at 4.
     """
     base = ("-b", broker.bootstrap_servers)
-    monkeypatch.chdir(tmp_path)  # where the rollback file is
+    monkeypatch.chdir(tmp_path)  # the directory of the rollback file
     seed, back = tmp_path / "seed", tmp_path / "back.json"
     assert migrate("to-spark", chk, *base, "--checkpoint-dir", seed).code == 0
     move = ("commit-group", chk, "--group", group, *base, "--execute", "--yes")
@@ -505,13 +511,15 @@ def test_verify_detects_recreated_topic_by_topic_id(
     found = migrate("verify", f"plan:{plan}", f"spark:{seed}", *base)
     assert found.code == 5
     assert "3 topic recreated" in found.stdout
-    # Regression: the checkpoint has no ID, and the larger topic was "verified" (exit code 0).
+    # Regression: The checkpoint has no topic ID, and the larger topic was "verified".
     by_the_checkpoint = migrate("verify", chk, f"spark:{seed}", *base)
     assert by_the_checkpoint.code == 5
     assert ("3 suspect" if records == 30 else "beyond end") in by_the_checkpoint.stdout
 
 
-def test_verify_of_plan_requires_its_cluster(tmp_path: Path, broker: Broker, chk: Path) -> None:
+def test_verify_refuses_plan_for_different_cluster(
+    tmp_path: Path, broker: Broker, chk: Path
+) -> None:
     base, plan, seed = ("-b", broker.bootstrap_servers), tmp_path / "plan.json", tmp_path / "seed"
     assert migrate("to-spark", chk, *base, "--plan-out", plan).code == 0
     assert migrate("to-spark", "--plan", plan, *base, "--checkpoint-dir", seed).code == 0
@@ -529,14 +537,14 @@ def test_verify_reads_start_of_seeded_query(tmp_path: Path, chk: Path) -> None:
     assert migrate("verify", other, f"spark:{seed}").code == 5
 
 
-# -- found in review ----------------------------------------------------------------------------
+# -- problems found in reviews -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "flags",
     [("--source", "topic:x"), ("--topic-map", "a=b"), ("--partitions", "a:0"), ("--gone", "skip")],
 )
-def test_saved_plan_rejects_options_that_only_create_plans(
+def test_options_for_creating_plan_are_rejected_with_saved_plan(
     tmp_path: Path, broker: Broker, group: str, chk: Path, flags: tuple[str, ...]
 ) -> None:
     plan = tmp_path / "plan.json"
@@ -556,7 +564,9 @@ def test_misspelled_topic_is_usage_error(
     assert "typo" in result.stderr
 
 
-def test_renaming_to_topic_in_checkpoint_is_refused(tmp_path: Path, broker: Broker) -> None:
+def test_topic_map_to_name_of_other_topic_in_checkpoint_is_refused(
+    tmp_path: Path, broker: Broker
+) -> None:
     name = f"b-{uuid.uuid4().hex[:8]}"
     broker.create_topic(name, 1)
     broker.produce(name, 0, map(str, range(10)))
@@ -583,7 +593,7 @@ def test_records_deleted_during_confirmation_are_detected(
     assert not (tmp_path / "back.json").exists()
 
 
-def test_recreated_topic_warning_is_kept_with_timestamp_for_unresolved_positions(
+def test_option_unresolved_with_timestamp_does_not_hide_warning_of_recreated_topic(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     chk = write_source(tmp_path / "old" / "chk-7", {0: splits(topic, [8, 8, LATEST])})
@@ -596,9 +606,10 @@ def test_recreated_topic_warning_is_kept_with_timestamp_for_unresolved_positions
     assert "2 partitions may belong to a recreated topic" in result.stderr
 
 
-def test_skipped_topic_created_after_planning_is_detected(
+def test_plan_is_refused_if_topic_that_it_skips_was_created_later(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
+    """The plan was created with ``--gone skip``, because the topic did not exist."""
     gone = f"gone-{uuid.uuid4().hex[:8]}"
     chk = write_source(tmp_path / "chk-7", {0: [*splits(topic, [1, 1, 1]), *splits(gone, [1])]})
     plan = tmp_path / "plan.json"

@@ -76,7 +76,7 @@ def test_commit_group_writes_no_metadata(
 
 
 @pytest.mark.parametrize("text", ["moved by the data team", "größe 🚚"])
-def test_metadata_option_is_written_unchanged(
+def test_value_of_option_metadata_is_committed_unchanged(
     broker: Broker, java: JavaGroups, topic: str, group: str, chk: Path, tmp_path: Path, text: str
 ) -> None:
     result = _commit(broker, group, chk, tmp_path / "back.json", "--metadata", text)
@@ -116,7 +116,7 @@ def test_rollback_restores_metadata_of_java_client(
     assert java.committed(group) == held
 
 
-def test_leader_epoch_of_recreated_topic_fails_verify_and_is_replaced(
+def test_verify_detects_leader_epoch_of_recreated_topic_and_commit_replaces_it(
     broker: Broker, java: JavaGroups, topic: str, group: str, chk: Path, tmp_path: Path
 ) -> None:
     """Regression: The offset was "verified", but a Java consumer never received records."""
@@ -151,7 +151,7 @@ def test_commit_warns_of_discarded_metadata(
     assert "dry run: 3 of 3 offsets would change" in dry.stderr
 
 
-def test_group_with_client_metadata_is_warned_about_as_source(
+def test_to_spark_from_group_warns_of_metadata_written_by_client(
     broker: Broker, java: JavaGroups, topic: str, group: str
 ) -> None:
     java.commit(
@@ -183,10 +183,10 @@ def strict() -> Iterator[Broker]:
         yield running
 
 
-def test_metadata_beyond_limit_of_broker_is_reported_and_rolled_back(
+def test_metadata_that_exceeds_limit_of_broker_is_refused(
     strict: Broker, chk: Path, topic: str, tmp_path: Path
 ) -> None:
-    """By default ``commit-group`` writes no metadata, so the limit does not matter."""
+    """Without ``--metadata``, the same commit succeeds and can be rolled back."""
     strict.create_topic(topic, 3)
     for partition in range(3):
         strict.produce(topic, partition, map(str, range(10)))
@@ -264,7 +264,7 @@ class Streams:
         return run_java("StreamsCount", [classes, *self._jars], arguments, timeout=120).strip()
 
 
-def test_group_of_streams_application_is_refused_and_runs_after_rollback(
+def test_group_of_streams_application_is_refused_and_can_be_rolled_back(
     broker: Broker,
     java: JavaGroups,
     streams: Streams,
@@ -286,7 +286,7 @@ def test_group_of_streams_application_is_refused_and_runs_after_rollback(
     refused = _commit(broker, group, chk, back, "--allow-moved-on")
     assert (refused.code, back.exists()) == (4, False), refused.stderr
     assert f"group {group} belongs to a Kafka Streams application" in refused.stderr
-    # Earlier releases committed all the same.
+    # Simulate the commit of an earlier release, which did not refuse these groups.
     groups = ConsumerGroups({"bootstrap.servers": broker.bootstrap_servers})
     view = groups.view(group)
     assert (view.state, view.type) == ("Empty", "streams")
@@ -299,7 +299,7 @@ def test_group_of_streams_application_is_refused_and_runs_after_rollback(
     restored = migrate("rollback", back, "--execute", "--yes")
     assert restored.code == 0, restored.stderr
     assert java.committed(group) == held
-    assert streams.run(group, topic, 0) == "processed"  # it runs
+    assert streams.run(group, topic, 0) == "processed"  # the application can start
 
 
 def _await_empty(broker: Broker, group: str) -> None:

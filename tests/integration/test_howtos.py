@@ -24,13 +24,13 @@ _START = "$ make playground"
 _STOP = "$ make playground-stop"
 
 
-def test_how_to_pages_with_broker_commands_exist() -> None:
+def test_pages_that_need_broker_object_store_or_spark_are_found() -> None:
     assert len(PAGES) >= 4
 
 
 @pytest.fixture(scope="module")
 def docs_broker() -> Iterator[Broker]:
-    """A broker of their own: the pages' topics have names that other tests use as well."""
+    """Start a separate broker, because other tests use topics with the same names."""
     with Broker() as running:
         yield running
 
@@ -79,14 +79,14 @@ def test_tutorial_leaves_no_playground_processes_or_files() -> None:
             if _STOP in block.lines:
                 processes, ports = _processes(home), _ports(home)
                 runs = json.loads((home / "clicks/record/record.json").read_text())["runs"]
-                # The first run of the cut-over was killed in the middle, and the second has ended.
+                # The first run of the cut-over was killed, and the second run has ended.
                 assert [run["ended_at"] is None for run in runs] == [True, False]
             _check(block, stage)
             if _START in block.lines:
                 second = stage.run(Block(TUTORIAL, 0, "console", "", (_START,)))
                 refusal = "playground: it is running already; to stop it: make playground-stop"
                 assert second == [_START, refusal]
-        # Kafka and Flink. The page has ended Spark's query: a shell, a JVM, a Python.
+        # Only Kafka and Flink are left, because the page has stopped the query's processes.
         assert len(processes) == 2 and len(ports) == 2
         assert not _processes(home) and not home.exists()
         for port in ports:
@@ -95,12 +95,12 @@ def test_tutorial_leaves_no_playground_processes_or_files() -> None:
 
 
 def _processes(home: Path) -> list[int]:
-    """Return the ids of the processes that work in the folder, or name it on the command line."""
+    """Return the PIDs of processes that work in the folder or have it in their arguments."""
     found: list[int] = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             command, folder = (process / "cmdline").read_bytes(), (process / "cwd").readlink()
-        except OSError:  # it has ended meanwhile
+        except OSError:  # the process has ended
             continue
         if bytes(home) in command or folder.is_relative_to(home):
             found.append(int(process.name))
@@ -108,7 +108,7 @@ def _processes(home: Path) -> list[int]:
 
 
 def _ports(home: Path) -> list[int]:
-    """Return the ports of Flink and Kafka that the playground's spec names."""
+    """Return the open ports of Flink and Kafka from the spec of the playground."""
     spec = yaml.safe_load((home / "clicks/cut-over.yaml").read_text())
     addresses = (spec["flink"]["rest"], spec["kafka"]["bootstrap-servers"])
     ports = [int(address.rpartition(":")[2]) for address in addresses]

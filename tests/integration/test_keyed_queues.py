@@ -18,6 +18,7 @@ _CLASSES = {
 
 
 def test_state_names_of_waiting_records_occur_in_flinks_operator_classes() -> None:
+    """``migrate`` recognizes records that wait in an asynchronous operator by these state names."""
     (jar,) = (path for path in classpath("flink-2.2-table") if "flink-table-runtime" in path.name)
     assert _CLASSES.keys() == STATE_NAMES
     with zipfile.ZipFile(jar) as classes:

@@ -38,7 +38,8 @@ def test_library_commits_and_rolls_back_like_commands(
     assert (looked_at.group.state, looked_at.refusals) == ("Empty", ())
     assert broker.committed(group) == {(topic, 0): 1}
     dry = migrate("commit-group", chk, "--group", group, "-b", servers)
-    assert len(dry.stdout.splitlines()) == 2 + len(looked_at.plan.partitions)  # and the total
+    # With the header and the total.
+    assert len(dry.stdout.splitlines()) == 2 + len(looked_at.plan.partitions)
 
     back = tmp_path / "back.json"
     done = library.commit_group(
@@ -49,11 +50,11 @@ def test_library_commits_and_rolls_back_like_commands(
     after = {(topic, 0): 3, (topic, 1): 4, (topic, 2): 0}
     assert broker.committed(group) == after
     with pytest.raises(library.Refused, match="the plan was already applied"):
-        looked_at.execute()  # it was looked at before the group changed
+        looked_at.execute()  # the result is older than the commit
     assert library.verify(chk, f"group:{group}", bootstrap_servers=servers).verified
     assert not library.diff(chk, f"group:{group}", bootstrap_servers=servers).differs
 
-    # The brokers that the file names count, whatever the environment says.
+    # The brokers in the rollback file take precedence over the environment variable.
     monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", "127.0.0.1:1")
     shown = migrate("rollback", back)
     assert (shown.code, "MIGRATE_" in shown.stderr) == (0, False), shown.stderr
@@ -91,7 +92,10 @@ def test_to_spark_call_resolves_positions_on_broker(
 def test_library_dry_run_lists_active_group_and_execute_raises_error(
     broker: Broker, topic: str, group: str, tmp_path: Path
 ) -> None:
-    """``execute`` writes no rollback file."""
+    """The dry run returns the refusal.
+
+    ``execute`` raises the refusal and writes no rollback file.
+    """
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4, 5])})
     servers = broker.bootstrap_servers
     with member(broker, group, topic):

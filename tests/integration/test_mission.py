@@ -38,7 +38,7 @@ pytestmark = pytest.mark.integration
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a Flink job left behind, and the broker that it read."""
+    """The result of a Flink job, and the broker that the job has read."""
 
     broker: Broker
     flink: FlinkResult
@@ -63,12 +63,12 @@ def _nothing_is_lost_or_repeated(flink: FlinkResult, counts: list[PartitionCount
     for one in counts:
         assert (one.lost, one.repeated) == (0, 0), one
         assert one.by_flink + one.after_flink == one.in_kafka, one
-        # Every partition grew after the savepoint: each has a part that is not Flink's.
+        # Every partition has grown since the savepoint, so the successor reads a part of each.
         assert one.after_flink > 0, one
 
 
 def _wrong(flink: FlinkResult, records: Iterable[Record]) -> dict[tuple[str, int], tuple[int, int]]:
-    """The records lost and repeated of each partition that has any."""
+    """Return the numbers of lost and duplicated records of each affected partition."""
     return {
         (one.topic, one.partition): (one.lost, one.repeated)
         for one in count_records(flink, records)
@@ -76,7 +76,7 @@ def _wrong(flink: FlinkResult, records: Iterable[Record]) -> dict[tuple[str, int
     }
 
 
-def test_job_of_mission_test_has_every_kind_of_partition(flink: FlinkResult) -> None:
+def test_flink_job_leaves_partitions_in_every_state_of_progress(flink: FlinkResult) -> None:
     found = {
         (progress, log_start > 0) for progress, log_start in map(flink.progress, flink.partitions())
     }
@@ -115,7 +115,7 @@ def test_lost_and_duplicated_records_of_query_are_detected(
     assert _wrong(flink, records) == {(orders, 0): (1, 0), (orders, 1): (0, 1)}
 
 
-# -- through a consumer group --------------------------------------------------------------------
+# -- consumer groups -----------------------------------------------------------------------------
 
 
 def _commit_group(flink: FlinkResult, group: str, folder: Path) -> None:
@@ -183,12 +183,13 @@ def test_round_trip_to_spark_and_back_counts_every_record_exactly_once(
     assert command.migrate("to-spark", first.snapshot, *flags, "--checkpoint-dir", query).code == 0
     by_spark = spark.read_all(broker.bootstrap_servers, {"subscribe": topic}, query)
     goes_on = committed_positions("it", query).next_offsets
-    # What comes after: of each partition some, and one that neither has met.
+    # Add records to each partition, and add a partition that neither Flink nor Spark has read.
     broker.add_partitions(topic, 4)
     for partition in range(4):
         broker.produce(topic, partition, map(str, range(10)))
     to_flink = ("to-flink", first.snapshot, "--from", f"spark:{query}", "--out", again, *flags)
-    assert command.migrate(*to_flink).code == 4  # what Spark has read is not in Flink's state
+    # Flink's state lacks the records that Spark has read.
+    assert command.migrate(*to_flink).code == 4
     assert command.migrate(*to_flink, "--allow-state-mismatch").code == 0
     ends = {(topic, n): end for n, (_, end) in broker.watermarks(topic).items()}
     left = {place: end - goes_on.get(place, 0) for place, end in ends.items()}

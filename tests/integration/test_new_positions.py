@@ -1,7 +1,7 @@
-"""Read golden checkpoints with new positions by Flink's own classes.
+"""Let Flink's own classes read golden checkpoints with new positions.
 
-The expected result is the original as read by the same classes, with moved positions. A fault in
-both Flink's writer and ours would not show, but the writers share no code.
+The expected result is the original, as read by the same classes, with changed positions. The test
+cannot detect an error that Flink's writer and our writer share, but the writers share no code.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ pytestmark = pytest.mark.integration
 
 _SOURCES = ("kafka_sources", "dynamic_sources", "hybrid_sources", "legacy_sources")
 _MOVED, _MARKER_AT, _ADDED, _ADDED_AT = 5, 7, 77, 123
-# Their files are not the checkpoint's own, or of a version that is refused (test_new_savepoint.py).
+# Checkpoints that cannot be rewritten, because files are outside their directory
+# (test_new_savepoint.py).
 _NOT_WRITTEN = ("changelog", "changelog-materialized")
-# What a source's own operator holds in bytes, which grows with a partition.
+# The sizes of a source's state, which grow with each added partition.
 _SIZES = ("operator_state_bytes", "coordinator_state_bytes")
 
 
@@ -39,7 +40,7 @@ def _moved(held: ExpectedPosition) -> ExpectedPosition:
 
 
 def _owner(topic: str, parallelism: int) -> int:
-    """KafkaSourceEnumerator.getSplitOwner, computed by hand for the topics of these jobs."""
+    """Compute ``KafkaSourceEnumerator.getSplitOwner`` for the added partition of a topic."""
     java_hash = 0
     for character in topic:
         java_hash = (31 * java_hash + ord(character)) % 2**32
@@ -49,8 +50,11 @@ def _owner(topic: str, parallelism: int) -> int:
 def _changes(
     entry: dict[str, Any],
 ) -> tuple[dict[str, dict[ClusterPartition, int | None]], list[ExpectedPosition]]:
-    """All that readers hold moves, the last of each source is removed, and of each topic another
-    partition added; and what is held then."""
+    """Return new positions for a checkpoint, and the positions that Flink must then read.
+
+    All positions in readers change. The last position of each source is removed, and each topic
+    gets an added partition.
+    """
     wanted: dict[str, dict[ClusterPartition, int | None]] = {}
     after: list[ExpectedPosition] = []
     parallelism = {o["operator_id"]: o["parallelism"] for o in entry["expected"]["operators"]}
@@ -120,7 +124,7 @@ def test_flink_reads_rewritten_positions(version: str, tmp_path: Path) -> None:
                     assert new_one[key] == old[key], (entry["name"], key)
 
 
-def test_version_0_enumerator_rejects_added_partitions(tmp_path: Path) -> None:
+def test_added_partition_is_refused_for_enumerator_of_version_0(tmp_path: Path) -> None:
     (entry,) = (entry for entry in WRITTEN_BY_FLINK if entry["name"] == "1.12/old")
     (operator_id,) = entry["kafka_sources"]
     topic = positions_of(entry)[0].topic

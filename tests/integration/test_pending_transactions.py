@@ -22,10 +22,10 @@ pytestmark = pytest.mark.integration
 
 _RECORDS = 30
 _MORE = 20
-# Milliseconds: a transaction that Kafka soon aborts, and one that it does not.
+# Timeouts in milliseconds. Kafka soon aborts the transaction with the short timeout.
 _SHORT, _LONG = 2_000, 600_000
 _SECONDS = 60
-# As brokers have: the id of a transaction decides on the partition that tells of it.
+# Several partitions, as on production brokers. The transactional ID determines the partition.
 _SETTINGS = {
     "transaction.state.log.num.partitions": "5",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
@@ -34,11 +34,12 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What was said of the savepoints, and what readers of committed records had, as it went.
+    """The savepoints of a job, the output of the commands, and the numbers of visible records.
 
-    ``died`` is the savepoint of the job that died; ``made_again`` is what ``to-flink`` said that
-    made another one of it, refused and allowed; ``stopped`` is the savepoint of the same job
-    restored from that one, which read some more records, committed, and stopped as it should.
+    ``died`` is the savepoint of a job that died before it committed its transactions.
+    ``made_again`` is the output of two ``to-flink`` runs that rewrite this savepoint: the first is
+    refused, and the second is allowed. The job was restored from the rewritten savepoint, has read
+    more records, and has committed. ``stopped`` is its next savepoint, after a normal stop.
     """
 
     servers: str
@@ -87,7 +88,7 @@ def story(
             time.sleep(0.5)
         visible_once_aborted = visible()
         broker.produce("orders", 0, map(str, range(_MORE)))
-        # The job goes on from a savepoint that was made of it, with its own positions.
+        # The job resumes from the rewritten savepoint, which contains the same positions.
         to_flink = (
             *("to-flink", died, "--from", died, "-b", broker.bootstrap_servers),
             *("--out", savepoints / "again"),
@@ -115,14 +116,14 @@ def _committed(result: Result) -> list[str]:
     return [line for line in _lines(result, "transaction ") if said in line]
 
 
-def test_open_transaction_of_savepoint_is_refused(story: Story) -> None:
+def test_savepoint_with_open_transaction_is_refused(story: Story) -> None:
     assert (story.while_open.code, story.while_open.stdout) == (4, "")
     (line,) = [line for line in _lines(story.while_open, "refused: ") if "'to-long-" in line]
     assert "is still open on the brokers" in line
     assert "restore the job from this checkpoint once" in line
 
 
-def test_aborted_transaction_of_savepoint_is_refused(story: Story) -> None:
+def test_savepoint_with_aborted_transaction_is_refused(story: Story) -> None:
     """Consumers with read_committed never receive the aborted records."""
     assert story.visible_once_aborted == {"short": 0, "long": 0}
     assert (story.once_aborted.code, story.once_aborted.stdout) == (4, "")
@@ -130,7 +131,7 @@ def test_aborted_transaction_of_savepoint_is_refused(story: Story) -> None:
     assert "was aborted on the brokers" in line
 
 
-def test_restored_job_commits_open_transaction_and_note_reports_commit(story: Story) -> None:
+def test_restored_job_commits_open_transaction_and_migrate_reports_commit(story: Story) -> None:
     assert story.visible_at_the_end == {"short": _MORE, "long": _RECORDS + _MORE}
     flags = ("-b", story.servers)
     result = migrate("to-spark", story.died, *flags)

@@ -58,9 +58,10 @@ LATE = 530
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A job that runs on, its topic, and two of its snapshots.
+    """A running job, its topic, and two of its snapshots.
 
-    ``records`` are those between the snapshots: (partition, offset) -> name, amount, id, millis.
+    ``records`` contains the records between the snapshots: (partition, offset) -> name, amount, ID,
+    milliseconds.
     """
 
     job: RehearsedJob
@@ -85,9 +86,9 @@ def scene(
     broker.create_topic(topic, 2)
     for partition in (0, 1):
         lines = [order(random_, number) for number in range(800)]
-        # Late by then, and without an amount: between the snapshots, and of a fired window.
+        # A late record between the snapshots, without an amount. Its window has already fired.
         lines[LATE] = f"late-{partition},,late-{partition},{START + 1}"
-        # Counted before the first snapshot, and cleared between the two.
+        # A key that is counted before the first snapshot and cleared between the snapshots.
         lines[100] = f"cleared-{partition},5,cleared-{partition},{START + 10_000}"
         lines[540] = f"cleared-{partition},-7,cleared-{partition},{START + 54_000}"
         broker.produce(topic, partition, lines)
@@ -120,7 +121,7 @@ def session(spark: Spark) -> SparkSession:
 once = pytest.mark.parametrize("scene", [("2.2", "checkpoint")], indirect=True, ids=["2.2"])
 
 
-# -- the queries ---------------------------------------------------------------------------------
+# -- queries -------------------------------------------------------------------------------------
 
 
 def totals(events: DataFrame) -> DataFrame:
@@ -158,7 +159,7 @@ def wrong_keys(result: Rehearsal) -> set[str]:
     return {row["key"]["name"] for row in result.wrong.collect()}
 
 
-# -- what is right -------------------------------------------------------------------------------
+# -- correct queries -----------------------------------------------------------------------------
 
 
 def test_rehearsal_confirms_counts_and_sums(
@@ -258,7 +259,7 @@ def test_rehearsal_does_not_compare_expired_ids(scene: Scene) -> None:
         columns = (f"CAST({null} AS {type_}) {name}" for name, type_, null in _null_columns())
         return [own(path).selectExpr(*columns)]
 
-    # Regression: with rows and the expected state of one's own, expired keys were "unexpected".
+    # Regression: With custom rows and a custom expected state, expired keys were "unexpected".
     unknown = run(scene, unseen, own_rows, expected=lambda path: own(path).select("key"))
     assert unknown.is_right is None and unknown.proof.is_right, str(unknown)
     assert unknown.undetermined == ("the expiry of keys",)
@@ -269,7 +270,7 @@ def test_rehearsal_does_not_compare_expired_ids(scene: Scene) -> None:
 
 
 def _null_columns() -> Iterator[tuple[str, str, str]]:
-    """The columns of the events: null, but for the id."""
+    """Yield the columns of the events. All columns except the ID are null."""
     for column in EVENT.split(", "):
         name, type_ = column.split()
         yield name, type_, "key" if name == "id" else "NULL"
@@ -352,7 +353,7 @@ def test_floating_point_sums_match_within_rounding_error(scene: Scene) -> None:
     assert "differ by at most the rounding error" in str(result)
     exact = run(scene, query, rows, float_error=0.0, **options)
     assert (exact.is_right, exact.proof.wrong) == (False, result.proof.rounded)
-    # The rounded keys are right: tenths of whole numbers, added up here.
+    # The rounded sums are correct: each is a tenth of a whole number.
     for row in exact.wrong.collect():
         for side in (row["flink"], row["spark"]):
             assert abs(round(side["sum"] * 10) - side["sum"] * 10) < 1e-9
@@ -377,7 +378,7 @@ def windows_of(
             "session": lambda: F.session_window("at", "3 seconds"),
         }[kind]()
         totals = events.groupBy(window.alias("window"), "name")
-        amount = F.coalesce("amount", F.lit(0))  # as Flink adds up
+        amount = F.coalesce("amount", F.lit(0))  # like Flink's sum
         counted = totals.agg(F.count("*").alias("n"), F.sum(amount).alias("total"))
         start, end = (F.unix_millis(f"window.{bound}") for bound in ("start", "end"))
         return counted.select("name", start.alias("first"), end.alias("last"), "n", "total")
@@ -412,7 +413,7 @@ def rows_of(kind: str, where: str = "true") -> Callable[[str], list[StateRows | 
 
 
 def watermark_of(scene: Scene, kind: str) -> int:
-    """The end of the last window that Flink had fired at the earlier checkpoint."""
+    """Return the end of the last window that Flink had fired at the earlier checkpoint."""
     rows = rows_of(kind)(str(scene.job.earlier))[0]
     assert isinstance(rows, StateRows) and rows.first_end is not None
     ends = [int(line[2]) for line in scene.job.lines(kind)]
@@ -438,7 +439,7 @@ def test_rehearsal_confirms_windows(scene: Scene, kind: str) -> None:
     assert result.proof.is_right and result.proof.right > 30, str(result)
     assert "that the query has fired and that Flink does not store" in str(result)
     assert not [w for w in result.warnings if w.endswith("[late-records]")], result.warnings
-    # Most windows have fired, and were not compared.
+    # Most windows have fired and are not compared.
     fired = sum(part.number or 0 for part in result.not_compared)
     assert result.compared == result.proof.right and fired > 0
     enough = result.compared >= 0.1 * (result.compared + fired)
@@ -495,11 +496,11 @@ def test_rehearsal_supports_query_of_several_streams(scene: Scene, session: Spar
     assert wrong_keys(wrong) == {"late-1"} and f"{scene.topic}-1 at {LATE}" in str(wrong)
 
 
-# -- what is wrong -------------------------------------------------------------------------------
+# -- incorrect queries ---------------------------------------------------------------------------
 
 
 def _offsets_shown(result: Rehearsal, key: str) -> set[tuple[int, int]]:
-    """The records that the report shows for a key."""
+    """Return the places of the records that the report shows for a key."""
     lines = iter(result.lines)
     line = next(line for line in lines if f'"name":"{key}"' in line)
     records = next(lines)
@@ -586,7 +587,7 @@ def test_rehearsal_detects_shifted_windows(scene: Scene) -> None:
     )
     assert result.proof.right == 0 and result.proof.missing and result.proof.unexpected
     assert f"records: {scene.topic}-" in str(result)
-    # Some of each kind are named, though all the keys of one kind may come first.
+    # The report lists some keys of each kind, even if all keys of one kind come first.
     kinds = Counter(line.partition(":")[0] for line in result.lines if "Flink" in line)
     assert kinds["missing"] == kinds["unexpected"] == 5, result
 
@@ -613,6 +614,7 @@ def test_rehearsal_detects_wrong_time_zone(scene: Scene) -> None:
 @once
 @pytest.mark.usefixtures("session")
 def test_rehearsal_detects_late_records_dropped_by_flink(scene: Scene) -> None:
+    """The query has no watermark, so it counts the late records that Flink drops."""
     query, watermark_ms = windows_of("window", delay=None), watermark_of(scene, "window")
     options = {"watermark_ms": watermark_ms, "output_mode": "update"}
     result = run(scene, query, rows_of("window"), **options)
@@ -655,7 +657,9 @@ def test_rehearsal_detects_windows_closed_too_early(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_records_are_shown_only_with_topic_partition_and_offset_columns(scene: Scene) -> None:
+def test_report_cannot_show_records_without_columns_topic_partition_and_offset(
+    scene: Scene,
+) -> None:
     def query(events: DataFrame) -> DataFrame:
         return events.groupBy("name").agg(F.count("*"), F.count("amount"), F.sum("amount"))
 
@@ -672,7 +676,7 @@ def test_records_are_shown_only_with_topic_partition_and_offset_columns(scene: S
     assert "keep the columns topic, partition, offset" in str(result)
 
 
-# -- what is not enough ---------------------------------------------------------------------------
+# -- insufficient evidence -----------------------------------------------------------------------
 
 
 @once
@@ -712,7 +716,7 @@ def test_rehearsal_reports_state_entries_without_rows_as_not_compared(scene: Sce
     held = _state(str(scene.job.later), "totals", "total").count()
     assert result.proof.is_right and result.is_right is None
     assert str(result).startswith(f"compared: {result.proof.right} of {held} keys")
-    # Regression: the job's sum could be missing from the query, and nothing said so.
+    # Regression: If the query lacked the job's sum, no message reported this.
     unused = "not compared: fields of Flink's values that rows does not use: value.f1, value.f2"
     assert unused in str(result)
 
@@ -734,7 +738,7 @@ def test_rehearsal_reports_record_kept_by_deduplication_as_not_compared(scene: S
     assert any(warning.endswith("[records-not-moved]") for warning in result.warnings)
 
 
-# -- a query without state -----------------------------------------------------------------------
+# -- output of queries ---------------------------------------------------------------------------
 
 
 def refunds(events: DataFrame) -> DataFrame:
@@ -749,7 +753,7 @@ def test_rehearsal_compares_output_of_stateless_query(scene: Scene, session: Spa
         if record[1] is not None and record[1] < 0
     ]
     lines = {(name, int(amount)) for name, amount in scene.job.lines("refund")}
-    assert {row[:2] for row in written} <= lines  # as Flink has written them
+    assert {row[:2] for row in written} <= lines  # Flink has written the same rows
     output = session.createDataFrame(written, f"name STRING, amount BIGINT, {RECORDS}")
     result = run(scene, refunds, None, output=output)
     assert result.proof.is_right and result.proof.right == result.written == len(written)
@@ -811,13 +815,14 @@ def test_rehearsal_compares_output_of_fired_windows(scene: Scene, session: Spark
     assert found.output_proof is not None and found.output_proof.missing
 
     def has_late(kafka: DataFrame) -> DataFrame:
-        """One more record, of a window that Flink has fired without it."""
+        """Add a record to a window that Flink has fired without this record."""
         late = parse_orders(kafka).limit(1)
         at = F.timestamp_millis(F.lit(watermark_ms + 1))
         last = late.withColumn("at", at).withColumn("offset", F.lit(10**9).cast("bigint"))
         return parse_orders(kafka).union(last.withColumn("name", F.lit("late")))
 
-    # Regression: False. Flink drops the record, and so does the query in small batches.
+    # Regression: The result was False, although Flink and a query with small batches drop the
+    # record.
     late = run(scene, query, rows, stream=has_late, **options)
     assert late.output_proof is not None and late.output_proof.unexpected == 1
     assert late.proof.is_right and late.is_right is None, str(late)
@@ -885,15 +890,16 @@ def test_rehearsal_refuses_state_with_unspecified_ttl(scene: Scene) -> None:
         run(scene, unseen, rows, expected=lambda path: _state(path, "seen", "seen").select("key"))
 
 
-# -- what batches change ---------------------------------------------------------------------------
+# -- effect of batches ---------------------------------------------------------------------------
 #
-# ``rehearse`` runs one batch, and those without data that follow it. A query that runs on has many.
+# ``rehearse`` runs one batch with data and the following batches without data. A query that keeps
+# running has many batches with data.
 
 
 def _run_batches(
     query: Callable[[DataFrame], DataFrame], output_mode: str, batches: list[DataFrame], work: Path
 ) -> tuple[list[str], list[str]]:
-    """Return the state after the last batch, and what the query has written."""
+    """Run a query in these batches, and return its final state and its output."""
     session = batches[0].sparkSession
     files = FileQuery(query, work / "query", work / "streams", output_mode)
     written: list[str] = []
@@ -909,7 +915,10 @@ def _run_batches(
 
 
 def _batches(session: SparkSession, *late: tuple[str, int]) -> list[DataFrame]:
-    """Events of two names, a second apart; and late ones in the last of three batches."""
+    """Return three batches with events of two names, one second apart.
+
+    The last batch also contains the late events.
+    """
     events = [("ab"[second % 2], second) for second in range(45)]
     return [
         session.createDataFrame(
@@ -937,11 +946,11 @@ def test_number_of_spark_batches_does_not_change_final_state(
     several = _run_batches(query, mode, batches, tmp_path / "several")
     assert single[0] == several[0] and single[0]
     if kind != "totals":
-        # No session has ended.
+        # No session window has closed.
         assert single[1] == several[1] and (single[1] or kind == "session")
 
 
-def test_late_record_counts_in_one_spark_batch_but_not_in_several_batches(
+def test_late_record_is_counted_in_single_batch_but_dropped_in_last_of_several(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """For tumbling windows, the number of batches changes only the output.
@@ -958,12 +967,12 @@ def test_late_record_counts_in_one_spark_batch_but_not_in_several_batches(
         assert single != several and (single[0] == several[0]) == state_is_same, kind
 
 
-# -- exactly the records between -----------------------------------------------------------------
+# -- range of the records ------------------------------------------------------------------------
 
 
 @pytest.fixture
 def numbers(broker: Broker, session: SparkSession) -> str:
-    """A topic of one partition with the records 0 to 5."""
+    """Create a topic with the records 0 to 5 in partition 0. Partition 1 is empty."""
     name = f"numbers-{uuid.uuid4().hex[:8]}"
     broker.create_topic(name, 2)
     broker.produce(name, 0, map(str, range(6)))
@@ -982,7 +991,7 @@ def between(
     ends: list[int],
     stream: Callable[[DataFrame], DataFrame] = text_of,
 ) -> Rehearsal:
-    """What a query without state writes, between checkpoints with these positions."""
+    """Rehearse a stateless query between checkpoints with these positions."""
     paths = []
     for number, offsets in enumerate((starts, ends), start=7):
         operator = source_operator(SourceState({0: splits(topic, offsets)}))
@@ -1012,6 +1021,8 @@ def test_rehearsal_does_not_read_records_after_later_checkpoint(
 def test_rehearsal_counts_all_records_if_stream_function_reads_first_record(
     broker: Broker, numbers: str, tmp_path: Path
 ) -> None:
+    """The function calls ``first()``, which must not change the number of records."""
+
     def stream(kafka: DataFrame) -> DataFrame:
         assert kafka.first() is not None
         return text_of(kafka)

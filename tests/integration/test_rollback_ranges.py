@@ -27,7 +27,7 @@ _THEN, _COMMITTED = 4, 8
 
 
 class Case:
-    """A group that held 4 in both partitions of a topic of ten records, and was moved to 8."""
+    """A group whose offsets were changed from 4 to 8, in two partitions of ten records each."""
 
     def __init__(self, broker: Broker, home: Path) -> None:
         self.broker = broker
@@ -79,7 +79,7 @@ def _recreate_smaller(case: Case) -> None:
 
 
 def _recreate_larger(case: Case) -> None:
-    """In range, and still not the offset of that record."""
+    """Recreate the topic so that the offset is in range but belongs to a different record."""
     _recreate(case, 20)
 
 
@@ -104,7 +104,7 @@ def _recreate_larger(case: Case) -> None:
         ),
     ],
 )
-def test_rollback_restores_offset_outside_current_log_only_with_force(
+def test_rollback_requires_option_force_if_old_offset_is_not_in_current_log(
     case: Case, happens: Callable[[Case], None], doubts: list[str], says: str
 ) -> None:
     happens(case)
@@ -114,7 +114,7 @@ def test_rollback_restores_offset_outside_current_log_only_with_force(
         assert (refused.code, refused.stdout) == (4, "")
         assert f"{case.topic}-{says}" in refused.stderr
         assert "add --force to restore the offset anyway" in refused.stderr
-        # Each partition is shown all the same.
+        # The refusal shows each partition.
         rows = [line for line in refused.stderr.splitlines() if line.split()[:1] == [case.topic]]
         assert [row.rstrip().endswith(doubt) for row, doubt in zip(rows, doubts, strict=True)]
     assert case.committed() == before
@@ -145,7 +145,7 @@ def test_rollback_with_force_skips_deleted_partition(case: Case, broker: Broker)
     broker.commit(case.group, {(other, 0): 0})
     broker.delete_topic(case.topic)
     deadline = time.monotonic() + 60
-    while case.committed() != {(other, 0): 0}:  # it does so when it comes to it
+    while case.committed() != {(other, 0): 0}:  # Kafka deletes the offsets after a delay
         assert time.monotonic() < deadline
         time.sleep(0.05)
     refused = case.rollback("--execute", "--yes")
@@ -162,7 +162,7 @@ def test_rollback_with_force_skips_deleted_partition(case: Case, broker: Broker)
 
 
 def test_rollback_restores_offset_in_range_without_force(case: Case) -> None:
-    case.broker.delete_records(case.topic, 1, _THEN)  # as far as it may go
+    case.broker.delete_records(case.topic, 1, _THEN)  # the log now starts at this offset
     result = case.rollback("--execute", "--yes")
     assert result.code == 0, result.stderr
     assert case.committed() == case.at(_THEN)
@@ -197,7 +197,7 @@ def test_rollback_restores_leader_epochs(tmp_path: Path, broker: Broker) -> None
     path = tmp_path / "r.json"
     wanted = {(topic, 0): Committed(2, "ours")}
     assert consumer_group.commit(config, group, wanted, theirs, path).applied is Applied.ALL
-    assert groups.view(group).committed == wanted  # Flink tells none, and so do we
+    assert groups.view(group).committed == wanted  # like Flink, `migrate` commits no leader epoch
     seen = undo.read_preview(config, rollback_file.read(path))
     assert undo.restore(config, seen, tmp_path / "back.json").applied is Applied.ALL
     assert groups.view(group).committed == theirs.committed

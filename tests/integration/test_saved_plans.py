@@ -74,7 +74,7 @@ def test_scan_saves_no_plan_for_job_with_recreated_topic(
     )
 
 
-def test_recreated_topic_of_any_size_is_refused_by_plan(
+def test_plan_is_refused_after_topic_is_recreated_with_more_records(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
     plan = tmp_path / "plan.json"
@@ -84,7 +84,7 @@ def test_recreated_topic_of_any_size_is_refused_by_plan(
     assert json.loads(unmoved.stdout) == {topic: {"0": 3, "1": 4}}
     broker.delete_topic(topic)
     broker.create_topic(topic, 2)
-    _fill(broker, topic, 30)  # every position is in range, and no end is lower
+    _fill(broker, topic, 30)  # every position is in range, and every log end offset is higher
     refused = _apply(broker, plan)
     assert (refused.code, refused.stdout) == (4, "")
     assert f"topic {topic} was recreated after the plan was created" in refused.stderr
@@ -111,7 +111,7 @@ def test_plan_is_refused_after_newer_checkpoint(
 ) -> None:
     plan = tmp_path / "plan.json"
     monkeypatch.chdir(chk)
-    _save(broker, Path(), plan)  # the pointer is kept whole
+    _save(broker, Path(), plan)  # the plan contains the absolute path
     monkeypatch.chdir(tmp_path)
     unmoved = _apply(broker, plan)
     assert unmoved.code == 0
@@ -123,9 +123,13 @@ def test_plan_is_refused_after_newer_checkpoint(
     assert f"the job kept running; it has completed chk-9; {way_out} [" in refused.stderr
 
 
-def test_plan_allowing_running_job_is_applied_with_warning(
+def test_plan_created_with_option_allow_ran_on_is_applied_with_warning(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
+    """``--allow-ran-on`` accepts duplicates.
+
+    The warning reports that their number has increased.
+    """
     plan, group = tmp_path / "plan.json", f"flink-{topic}"
     broker.commit(group, {(topic, 0): 5})
     _save(broker, chk, plan, "--source-group", group, "--allow-ran-on")
@@ -180,7 +184,7 @@ def test_plan_made_without_broker_is_refused_after_newer_checkpoint(
     assert migrate("to-spark", "--plan", plan).code == 4
 
 
-def test_plan_without_topic_ids_detects_smaller_recreated_topic(
+def test_recreated_topic_with_fewer_records_is_detected_without_topic_ids(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
     """The plan has no topic IDs, as with brokers before Kafka 2.8."""

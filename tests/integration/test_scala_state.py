@@ -1,7 +1,7 @@
 """Read state of Flink's Scala API, as a value and as a key.
 
-The job stores each key's newest number, and a case class with the same number. Scala's own tuple is
-its case class.
+For each key, the job stores the newest number, and a case class with this number. The case class is
+Scala's own tuple.
 """
 
 from __future__ import annotations

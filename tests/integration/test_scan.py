@@ -64,10 +64,10 @@ def test_scan_with_broker_reports_lag_and_missing_records(estate: FewJobs) -> No
     result = scan(estate.root, *estate.broker)
     assert lines(result) == {
         str(estate.newest): ["yes", "1", "2", "16"],
-        # A partition without a record read yet goes on from the log start, which is 5.
+        # A partition without consumed records starts at the log start offset, which is 5.
         str(estate.earliest): ["yes", "1", "2", "35"],
         str(estate.expired): ["no", "1", "2", "36", "expired"],
-        # What is beyond the log end of another topic has no lag.
+        # A position beyond the log end offset of a different topic has no lag.
         str(estate.beyond_end): ["no", "1", "2", "0+?", "beyond-end"],
         str(estate.without_topic): ["no", "1", "2", "topic-gone"],
         str(estate.unaligned): ["no", "1", "2", "16", "in-flight-records"],
@@ -117,7 +117,7 @@ def test_positions_table_of_scan_contains_lag(estate: FewJobs, tmp_path: Path) -
     assert found[str(estate.expired), 0] == (5, 40, 36, "expired")
     assert found[str(estate.beyond_end), 0] == (5, 40, None, "beyond-end")
     assert found[str(estate.without_topic), 0] == (None, None, None, "topic-gone")
-    # One that is not a job's newest too.
+    # The table also contains checkpoints that are not a job's newest.
     assert found[str(estate.root / JOB(1) / "chk-8"), 0] == (5, 40, 30, None)
 
 
@@ -172,7 +172,7 @@ def test_output_to_dbfs_without_spark_is_usage_error(estate: FewJobs) -> None:
 
 
 def _plan(file: Path) -> dict[str, Any]:
-    """A saved plan without its time, and without the checksum that covers it."""
+    """Return a saved plan without its creation time and its checksum."""
     saved: dict[str, Any] = json.loads(file.read_text())
     del saved["created_at"], saved["sha256"]
     return saved
@@ -199,7 +199,7 @@ def test_scan_and_to_spark_save_same_plans(estate: FewJobs, tmp_path: Path) -> N
     assert index[str(estate.corrupt)]["reasons"]
     assert estate.gone in index[str(estate.without_topic)]["reasons"]
     assert "plans: 3 saved" in done.stderr.splitlines()
-    # And it can be applied.
+    # A saved plan can be applied.
     applied = migrate(
         "to-spark", "--plan", tmp_path / "plans" / index[str(estate.newest)]["plan"], *estate.broker
     )
@@ -222,7 +222,7 @@ def test_scan_saves_plans_for_groups(estate: FewJobs, tmp_path: Path) -> None:
     assert _plan(tmp_path / "plans" / row["plan"]) == _plan(alone)
 
 
-def test_scan_lists_job_whose_plan_is_refused_with_reasons(estate: FewJobs, tmp_path: Path) -> None:
+def test_scan_lists_job_and_reasons_if_its_plan_is_refused(estate: FewJobs, tmp_path: Path) -> None:
     """The job had not finished its first discovery, so its state lacks some partitions."""
     root = tmp_path / "estate"
     state = SourceState({0: splits(estate.topic, [30])}, initial_discovery_finished=False)
@@ -283,7 +283,7 @@ def test_scan_on_terminal_shows_progress_bar(tmp_path: Path) -> None:
     while True:
         try:
             shown += os.read(ours, 1 << 16)
-        except OSError:  # closed at its other end
+        except OSError:  # the other end was closed
             break
     stdout, _ = done.communicate()
     os.close(ours)
