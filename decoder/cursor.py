@@ -27,7 +27,7 @@ _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
 
 
 class Cursor:
-    """A read position in a byte string, which moves only forward and never past the end.
+    """A read position in a byte string; the position only moves forward, and never past the end.
 
     Every method that reads a field takes the field's name for error messages.
     """

@@ -84,7 +84,7 @@ class KafkaWriterState(NamedTuple):
 
 
 class SinkState(NamedTuple):
-    """The state of one operator of a KafkaSink: its writers, or a committer's transactions.
+    """The state of one operator of a KafkaSink: the writers' state, or a committer's transactions.
 
     If both fields are empty, the operator might be the committer of a different kind of sink,
     because without pending items, the committers of all kinds of sinks have the same state.
@@ -102,7 +102,7 @@ class FileBucket(NamedTuple):
 
 
 class FileSinkState(NamedTuple):
-    """The state of one operator of a FileSink: its writers, or a committer's pending files."""
+    """The state of one operator of a FileSink: the writers' buckets, or a committer's files."""
 
     buckets: tuple[FileBucket, ...]
     pending: tuple[PendingFile, ...] = ()

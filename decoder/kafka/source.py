@@ -263,7 +263,7 @@ def recognise_source(
 
 
 def _names_beam(data: bytes) -> bool:
-    """Return whether serialized bytes contain the name of Beam's split or KafkaIO."""
+    """Return whether serialized bytes contain the class name of Beam's split or of KafkaIO."""
     return BEAM_SPLIT in data or BEAM_KAFKA in data
 
 

@@ -37,7 +37,7 @@ _i32 = Struct(">i").unpack_from
 _u16 = Struct(">H").unpack_from
 
 _KEY_GROUP_BYTES = 4
-# A state's number and the number of its entries.
+# The size of the bytes before a state's entries: the state's number and the entry count.
 _STATE_HEADER_BYTES = 6
 _TIMESTAMP_BYTES = 8
 

@@ -82,7 +82,7 @@ class StateSource(Protocol):
         """
 
     def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Return ranges of key groups that can be read separately, with their sizes in bytes.
+        """Return (range, size in bytes) for ranges of key groups that can be read separately.
 
         The sizes are approximate. A range is at most ``max_bytes`` bytes long, unless it is a
         single key group or the handle cannot be divided. A range does not start or end with a key

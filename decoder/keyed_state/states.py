@@ -54,7 +54,7 @@ class Part:
         return self.state_source.key_groups
 
     def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Return ranges of key groups that other processes can read, with their sizes in bytes.
+        """Return (range, size in bytes) for ranges of key groups that other processes can read.
 
         See ``StateSource.key_group_ranges``. The part can be pickled to send it to these processes.
         """
@@ -272,7 +272,7 @@ def _open_source(
     files: StateFiles,
     label: str,
 ) -> StateSource:
-    """Return the source of managed keyed state, or of raw keyed state; raw state may be timers.
+    """Return a source for managed keyed state, or for raw keyed state, which may contain timers.
 
     Raises:
         DecodeError: the head of the state cannot be read.

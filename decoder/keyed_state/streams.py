@@ -101,7 +101,7 @@ class KeyGroupsStream:
 
     @cached_property
     def _ends(self) -> dict[int, int | None]:
-        """The end of each key group by its start offset; None means the stream's end."""
+        """The end offset of each key group, by start offset; None means the stream's end."""
         offsets = [offset for offset in self.handle.byte_offsets if offset >= self.first_offset]
         if offsets != sorted(set(offsets)):
             raise DecodeError(

@@ -133,7 +133,7 @@ def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
 def _run_layout(
     type_offset: int, uri_bytes: int, count: int
 ) -> tuple[Struct, list[tuple[int, bytes]]]:
-    """Return a struct that unpacks each handle's (size, URI) in a run, and the constant columns.
+    """Return (a struct that unpacks (size, URI) for each handle of a run, the constant columns).
 
     A column is (offset in an entry, the bytes at this offset in all entries); an entry is a local
     path and its handle. The constant columns are: length of the local path; type; the highest byte

@@ -217,7 +217,7 @@ def _element_cursors(
 
 
 def _read_compressed(cursor: Cursor) -> bytes:
-    """Read an element that starts with a Snappy chunk; it may span several chunks."""
+    """Read an element that starts with a Snappy chunk; the element may span several chunks."""
     data = bytearray()
     while len(data) < 4:
         data += next_chunk(cursor)

@@ -94,13 +94,13 @@ def save_plan(
         chk: the checkpoint, or another source of positions.
         plan_to_apply: the value of ``--plan``.
         group: the consumer group; None to plan for Spark.
-        arguments: as in ``plan``.
+        arguments: as in ``migrate.plan``.
         wide: True to show every column.
 
     Raises:
         UsageError: ``plan_to_apply`` is set, ``chk`` is None, or ``path`` cannot be written.
         Refused: ``path`` exists, or ``check_before_writing_plan`` raises it.
-        DecodeError, MigrateError: as in ``plan`` and ``Plan.save``.
+        DecodeError, MigrateError: as in ``migrate.plan`` and ``Plan.save``.
     """
     if plan_to_apply is not None:
         raise UsageError("--plan applies a plan, and --plan-out creates one; pass only one of them")

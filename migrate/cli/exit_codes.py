@@ -9,7 +9,7 @@ from migrate.model.errors import InputError, MigrateError, Refused, ServiceError
 
 
 class Exit(IntEnum):
-    """The exit codes; they are part of the command contract."""
+    """The exit codes, on which scripts can rely."""
 
     DIFFERENT = 1  # the two sides differ (only with ``diff --exit-code``)
     USAGE = 2  # invalid arguments, missing package or terminal, or Spark did not start

@@ -23,7 +23,7 @@ _OTHER_SIDES = (
     "or csv:FILE#GROUP (topic,partition,offset), hudi:TEXT (Hudi Streamer's checkpoint), "
     "broker:earliest, broker:latest, or broker:TIME (such as broker:2026-11-20T18:00:00Z)"
 )
-# Help for arguments that take any set of positions, such as the two sides of diff.
+# The help text of arguments that accept any set of positions, such as the two sides of diff.
 SIDE = f"a checkpoint or savepoint, {_OTHER_SIDES}."
 SERVERS = "[env: MIGRATE_BOOTSTRAP_SERVERS]"
 CheckpointOrPlan = Annotated[

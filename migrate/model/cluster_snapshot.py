@@ -53,8 +53,8 @@ class Committed:
             ``offset.metadata.max.bytes`` bytes of UTF-8. The string belongs to the group's client.
         leader_epoch: the leader epoch of the last record that the committing client read, if the
             client stored it. Flink does not store it. A consumer that starts from an offset with an
-            epoch first queries the broker whether the log was truncated (KIP-320; SubscriptionState
-            @ kafka-clients 4.1.1).
+            epoch first checks with the broker whether the log was truncated (KIP-320;
+            SubscriptionState @ kafka-clients 4.1.1).
     """
 
     next_offset: int

@@ -13,7 +13,7 @@ from migrate.model.wording import hint
 
 
 class MigrateError(Exception):
-    """The base class of the errors in ``migrate``; ``str`` is the reason, in one line.
+    """The base class of the errors in ``migrate``; ``str(error)`` is the reason, in one line.
 
     Attributes:
         reasons: the reasons, one line each; a ``Message`` has a code and facts.

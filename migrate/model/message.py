@@ -59,8 +59,8 @@ class Kind(str, Enum):
 class MessageTemplate:
     """The text of all messages with one code.
 
-    A plain class, because each command imports the catalogs, and a dataclass takes as long to
-    create as hundreds of templates.
+    This is a plain class, because each command imports the catalogs, and creating a dataclass takes
+    as long as creating hundreds of templates.
 
     Attributes:
         code: the code, for ``migrate explain``; unique in all catalogs.

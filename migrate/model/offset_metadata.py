@@ -52,7 +52,7 @@ def _may_mean_more(metadata: str) -> bool:
 def with_client_metadata(
     committed: Mapping[TopicPartition, Committed],
 ) -> list[TopicPartition]:
-    """Return, sorted, the partitions whose metadata may contain progress beyond the offset.
+    """Return the sorted list of partitions whose metadata may contain progress beyond the offset.
 
     The metadata of Parallel Consumer encodes which records beyond the offset were already
     processed. The timestamps in the metadata of Kafka Streams do not contain such information.

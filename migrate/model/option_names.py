@@ -101,7 +101,7 @@ def option(name: str, value: Value = None) -> str:
 
 
 def can_set(name: str) -> bool:
-    """Return whether the reader of a message can set an option; a cut-over sets some options."""
+    """Return whether the user can set an option; the current call sets some options itself."""
     return name not in _chosen_by_call.get()
 
 

@@ -141,7 +141,7 @@ class PositionState(str, Enum):
 
 
 class Marker(str, Enum):
-    """A start without an offset in the state."""
+    """A start for which the state contains a marker instead of an offset."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -170,7 +170,7 @@ class Position(NamedTuple):
             are markers for latest and committed); None for an unbounded source.
         subtask: the subtask whose reader has the partition, or None.
         cluster: for a DynamicKafkaSource, the ID of the Kafka cluster; otherwise None.
-        reason: the reason for an unknown start; otherwise empty.
+        reason: the reason that the start is unknown; empty if it is known.
     """
 
     topic: str

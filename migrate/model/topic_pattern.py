@@ -75,7 +75,7 @@ def topic_pattern(text: str) -> TopicPattern:
     """Parse the value of ``--topic-pattern``.
 
     Raises:
-        UsageError: the pattern is empty or invalid, or Java and Python may read it differently.
+        UsageError: the pattern is empty or invalid, or its meaning may differ in Java and Python.
     """
     if not text:
         raise UsageError(f"{option('topic_pattern')} is empty; a variable may be unset")
