@@ -1,4 +1,4 @@
-"""Discovery of the checkpoints of an estate, and failures for unreadable paths."""
+"""Discovery of the checkpoints in a directory tree, and failures for unreadable paths."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def checkpoint(directory: Path) -> Path:
 
 @pytest.fixture
 def estate(tmp_path: Path) -> Path:
-    """Two jobs, two savepoints, and traps in directories that are not to be walked into."""
+    """Write two jobs, two savepoints, and checkpoints in directories that a scan does not enter."""
     root = tmp_path / "flink"
     job = root / "team" / JOB
     for number in (9, 10):
         checkpoint(job / f"chk-{number}")
-    (job / "chk-11").mkdir()  # half-written
+    (job / "chk-11").mkdir()  # incomplete
     checkpoint(job / "shared" / "chk-1")
     checkpoint(job / "taskowned" / "chk-1")
     checkpoint(job / "chk-10" / "chk-1")
-    checkpoint(root / "shared" / OTHER_JOB / "chk-3")  # nothing beside it: any directory
+    checkpoint(root / "shared" / OTHER_JOB / "chk-3")  # an ordinary directory
     checkpoint(root / "savepoints" / SAVEPOINT)
     checkpoint(root / "savepoints" / "before the upgrade")
     checkpoint(root / "savepoints" / "before the upgrade" / "copy" / "chk-1")
@@ -116,7 +116,7 @@ def test_scan_root_may_be_a_checkpoint(estate: Path, root: str) -> None:
     for latest_only in (False, True):
         (candidate,) = found(f"{estate}/{root}", latest_only=latest_only)
         assert candidate.pointer == str(estate / "team" / JOB / "chk-9")
-        assert not candidate.read_newest  # this one, whatever has become of the job
+        assert not candidate.read_newest  # the path selects this checkpoint
 
 
 def test_relative_scan_root_becomes_absolute(estate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_globs_expand_to_matching_checkpoints(estate: Path, glob: str, expected:
 @pytest.mark.parametrize(
     "url", ["webhdfs://[::1]:9870/flink", "s3://buck*/flink", "s3://buck?t/*", "/*", "/"]
 )
-def test_host_and_bucket_are_not_globs(url: str) -> None:
+def test_glob_characters_in_host_or_bucket_are_not_expanded(url: str) -> None:
     assert is_glob(url) is url.endswith("*")
 
 
@@ -150,7 +150,7 @@ def test_glob_with_latest_only_selects_newest_checkpoint_per_job(estate: Path) -
     assert names(candidates, estate) == [ALL[2], ALL[4]]
 
 
-def test_linked_scan_roots_are_read_once(
+def test_scan_root_and_link_to_same_root_are_read_once(
     estate: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Regression: `scan ROOT LINK-TO-ROOT` counted each job twice."""
@@ -183,7 +183,7 @@ def test_links_under_scan_root_are_not_followed(estate: Path) -> None:
     (estate / "team" / "again").symlink_to(estate)
     (estate / "team" / JOB / "chk-12").symlink_to(estate / "team" / JOB / "chk-10")
     assert sorted(names(found(estate), estate)) == sorted(ALL)
-    assert len(found(estate / "team" / "again")) == len(ALL)  # but as a root
+    assert len(found(estate / "team" / "again")) == len(ALL)  # a root may be a link
 
 
 def test_jobs_may_share_a_directory(tmp_path: Path) -> None:
@@ -198,6 +198,11 @@ def test_jobs_may_share_a_directory(tmp_path: Path) -> None:
 
 
 def test_subsumed_checkpoint_is_replaced_by_newer_checkpoint(estate: Path) -> None:
+    """Flink deleted the checkpoints during the scan.
+
+    Only ``latest_only`` reads the newer checkpoint instead. Otherwise, each deleted checkpoint
+    is reported as not found.
+    """
     job = estate / "team" / JOB
     newest = found(job, latest_only=True)
     named = found(job)

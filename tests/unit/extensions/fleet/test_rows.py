@@ -30,7 +30,7 @@ from tests.support.encoder import ByteStreamHandle, ChannelHandle, FileHandle, O
 from tests.support.golden import GOLDEN, WRITTEN_BY_FLINK, ExpectedPosition, positions_of
 from tests.support.state_files import write_with_handle
 
-# One release is enough here; test_data_source.py has all of them.
+# One release is sufficient here, because test_data_source.py tests all releases.
 RELEASE = "2.2"
 ENTRIES = [entry for entry in WRITTEN_BY_FLINK if entry["name"].startswith(f"{RELEASE}/")]
 TOLD_ALIKE = (
@@ -61,7 +61,7 @@ def rows(
     selection: Selection | None = None,
     files: Files | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a view by column name."""
+    """Yield the rows of a view as dictionaries by column name."""
     files = files or Files()
     options = CheckpointOptions(view=view, mode=mode, selection=selection or Selection())
     columns = VIEWS[view]
@@ -82,7 +82,7 @@ def of(read: list[dict[str, Any]], entry: dict[str, Any]) -> list[dict[str, Any]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: str(entry["name"]))
-def test_scan_rows_match_positions_of_flinks_own_classes(
+def test_rows_of_every_view_match_values_that_flink_reads(
     read: dict[CheckpointView, list[dict[str, Any]]], entry: dict[str, Any]
 ) -> None:
     expected = entry["expected"]
@@ -119,7 +119,7 @@ def test_scan_rows_match_positions_of_flinks_own_classes(
     assert checkpoint["error"] is checkpoint["error_kind"] is None
 
 
-# Scenario -> what stands in the way of moving it as it is; every other one can be moved.
+# The obstacles of each scenario. All other scenarios can be moved.
 OBSTACLES = {
     "async-io": {"in-flight-records"},
     "dynamic": {"several-clusters"},
@@ -134,7 +134,7 @@ OBSTACLES = {
 }
 
 
-def test_checkpoints_view_lists_obstacles_of_each_checkpoint(
+def test_view_of_checkpoints_lists_obstacles_of_each_checkpoint(
     read: dict[CheckpointView, list[dict[str, Any]]],
 ) -> None:
     for entry in ENTRIES:
@@ -145,7 +145,7 @@ def test_checkpoints_view_lists_obstacles_of_each_checkpoint(
         assert (row["why_not"] is None) is row["movable"]
 
 
-def test_findings_view_contains_checkpoint_path(
+def test_view_of_findings_contains_path_of_each_checkpoint(
     read: dict[CheckpointView, list[dict[str, Any]]],
 ) -> None:
     in_flight = [row for row in read[CheckpointView.FINDINGS] if row["code"] == "in-flight-records"]
@@ -159,7 +159,7 @@ def test_findings_view_contains_checkpoint_path(
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> dict[str, str]:
-    """Checkpoints that cannot be read, by pointer: the kind of each error."""
+    """Return the kind of the error for the path of each unreadable checkpoint."""
     job = tmp_path / ("c" * 32)
     metadata = (write_source(job / "chk-1", {0: splits("t", [1])}) / "_metadata").read_bytes()
     shutil.rmtree(job / "chk-1")
@@ -218,7 +218,11 @@ def test_topic_filter_keeps_rows_of_unreadable_checkpoints(
     assert {row["pointer"] for row in told} == set(damaged)
 
 
-def test_topic_filter_narrows_every_view(tmp_path: Path) -> None:
+def test_topic_filter_selects_rows_of_every_view(tmp_path: Path) -> None:
+    """Positions and operators are filtered.
+
+    The rows of a matching checkpoint and its findings are complete.
+    """
     both = source_operator(SourceState({0: [*splits("orders", [1, 2]), *splits("payments", [3])]}))
     other = source_operator(SourceState({0: splits("clicks", [4])}, operator_id=bytes(16)))
     write_checkpoint(tmp_path / "chk-7", both, other, in_flight_operator(8))
@@ -229,12 +233,12 @@ def test_topic_filter_narrows_every_view(tmp_path: Path) -> None:
     (operator_id,) = {row["operator_id"] for row in positions}
     (operator,) = rows(CheckpointView.OPERATORS, tmp_path, selection=orders)
     assert operator["operator_id"] == operator_id
-    # All of the checkpoint's: what is in flight elsewhere stands in the way of these as well.
+    # The findings are not filtered: in-flight records of a different operator also block the move.
     assert list(rows(CheckpointView.FINDINGS, tmp_path, selection=orders)) == list(
         rows(CheckpointView.FINDINGS, tmp_path)
     )
     (checkpoint,) = rows(CheckpointView.CHECKPOINTS, tmp_path, selection=orders)
-    assert checkpoint["topics"] == ("clicks", "orders", "payments")  # as a whole
+    assert checkpoint["topics"] == ("clicks", "orders", "payments")  # not filtered
 
     several = parse_options({"topic": "clicks,payments"}).selection
     assert {
@@ -268,7 +272,7 @@ def test_uid_filter_matches_metadata_without_uids() -> None:
             assert [row["operator_id"] for row in operators] == [operator_id]
 
 
-def test_oversized_in_flight_bytes_are_clamped_to_long(tmp_path: Path) -> None:
+def test_sum_of_in_flight_bytes_is_limited_to_largest_bigint(tmp_path: Path) -> None:
     channels = tuple(
         ChannelHandle(0, (0, n), (0,), (1 << 63) - 1, ByteStreamHandle("channel", b"x"))
         for n in range(2)
@@ -302,7 +306,7 @@ def test_checkpoint_with_implausible_number_has_row_with_error(tmp_path: Path) -
 
 
 class Buggy(Files):
-    """A library that fails in a way nobody has thought of, on one file."""
+    """Files that raise an unexpected error for one checkpoint."""
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
         if "/chk-2/" in path:

@@ -63,7 +63,7 @@ def test_scan_represents_job_by_its_newest_complete_checkpoint() -> None:
     candidates = [
         candidate("a/chk-9"),
         candidate("a/chk-10"),
-        candidate("a/chk-11", None),  # half-written
+        candidate("a/chk-11", None),  # incomplete
         candidate("b/chk-3", None),
         candidate("b/chk-4", None),
         candidate("savepoint-1"),
@@ -88,7 +88,7 @@ def test_totals_count_jobs_positions_obstacles_and_errors() -> None:
 
 
 @pytest.mark.parametrize("kind", ["not found", "unreadable", "unavailable"])
-def test_missing_root_is_counted_as_unlistable(kind: str) -> None:
+def test_missing_scan_root_is_counted_as_unreadable_but_not_as_job(kind: str) -> None:
     missing = _job("/e/nope", error_kind=kind, error="/e/nope: no such directory")
     told = totals([_MOVES, missing])
     assert (told.jobs, told.savepoints, told.unlistable) == (1, 0, 1)
@@ -135,7 +135,7 @@ def test_table_and_summary_show_jobs_and_lag() -> None:
     ]
 
 
-def test_summary_lists_obstacles_removed_by_stop() -> None:
+def test_summary_lists_obstacles_that_stop_with_savepoint_resolves() -> None:
     """Regression: The scan reported "no" for a job, but its cut-over reported "no obstacle"."""
     pending = _job("/e/d/chk-1", obstacles=("pending-transactions",), positions=1)
     *_, last = summary_lines(Inventory((pending,), 1, 1))
@@ -144,8 +144,11 @@ def test_summary_lists_obstacles_removed_by_stop() -> None:
     assert "(in an unaligned checkpoint) and pending-transactions; use `migrate cut-over`" in last
 
 
-def test_summary_counts_rows_of_table() -> None:
-    """Regression: 21 rows had yes, but the summary counted 84, including 63 without a plan."""
+def test_counts_in_summary_equal_numbers_of_rows_in_table() -> None:
+    """Regression: The table had 21 rows with "yes", but the summary counted 84.
+
+    The summary included 63 checkpoints without a plan.
+    """
     checked = _job("/e/d/chk-1", to_check=("pending-transactions",), positions=1)
     refused = _job("/e/f/chk-1", to_check=("pending-transactions",), positions=1)
     jobs = (_MOVES, checked, refused, _UNALIGNED, _UNREADABLE)
@@ -220,7 +223,7 @@ def test_invalid_plan_options_of_scan_are_refused(tmp_path: Path) -> None:
         check_can_save(tmp_path, None, broker=False)
 
 
-def test_scan_plans_match_to_spark_plans(tmp_path: Path) -> None:
+def test_plan_saved_by_scan_equals_plan_of_to_spark(tmp_path: Path) -> None:
     known, vanished = (
         write_source(tmp_path / "e" / name / "chk-7", {0: splits("t", [3, 4])}) for name in "ab"
     )
@@ -240,7 +243,7 @@ def test_scan_plans_match_to_spark_plans(tmp_path: Path) -> None:
 
     def saved(path: Path) -> dict[str, Any]:
         plan: dict[str, Any] = json.loads(path.read_text())
-        del plan["created_at"], plan["sha256"]  # of the time, too
+        del plan["created_at"], plan["sha256"]  # both depend on the time
         return plan
 
     assert saved(tmp_path / "plans" / file) == saved(alone)
@@ -264,7 +267,7 @@ def test_failed_plan_of_job_does_not_affect_plans_of_remaining_jobs(
     (tmp_path / "plans" / file_name(on_a_directory)).mkdir(parents=True)
 
     def choose(extraction: Extraction, request: Request) -> list[Source]:
-        """What no checkpoint is known to bring about: a bug of ours."""
+        """Raise an unexpected error for one job, like a bug in ``migrate``."""
         if extraction.sources[0].topics == {"c"}:
             raise KeyError("c")
         return list(extraction.sources)
@@ -281,8 +284,8 @@ def test_failed_plan_of_job_does_not_affect_plans_of_remaining_jobs(
     assert failures == [FileExistsError, KeyError, type(None)]
     inventory = Inventory(tuple(jobs), 3, 0, plans)
     assert list(summary_lines(inventory))[-1] == "plans: 1 saved, 2 failed"
-    # The table and its summary first, then what ends it.
-    monkeypatch.setattr(scanning, "scan", lambda *_, **__: inventory)  # what Spark would read
+    # The table and the summary are printed before the error.
+    monkeypatch.setattr(scanning, "scan", lambda *_, **__: inventory)  # a scan without files
     done = migrate("scan", tmp_path / "e", "--plans", tmp_path / "plans")
     assert done.code == 70
     assert [line.split()[1] for line in done.stdout.splitlines()[1:]] == [
@@ -299,7 +302,7 @@ def test_failed_plan_of_job_does_not_affect_plans_of_remaining_jobs(
 
 
 def test_jobs_with_same_group_get_no_plan(tmp_path: Path) -> None:
-    zeros = "0" * 32  # in application mode every job of a highly available cluster may have this id
+    zeros = "0" * 32  # jobs of highly available application clusters may share this ID
     jobs = [
         ScannedJob(f"/e/{team}/{zeros}/chk-7", f"/e/{team}/{zeros}", zeros) for team in ("x", "y")
     ]
@@ -311,7 +314,7 @@ def test_jobs_with_same_group_get_no_plan(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "plans").iterdir()] == [INDEX]
 
 
-def test_job_without_plan_also_counts_as_user_of_group(tmp_path: Path) -> None:
+def test_plan_is_refused_if_job_without_plan_has_same_group(tmp_path: Path) -> None:
     zeros = "0" * 32
     moves, other = (
         ScannedJob(f"/e/{team}/{zeros}/chk-7", f"/e/{team}/{zeros}", zeros) for team in ("x", "y")
@@ -323,7 +326,7 @@ def test_job_without_plan_also_counts_as_user_of_group(tmp_path: Path) -> None:
     assert plans[later.pointer].reasons == ("records are in flight",)
 
 
-def test_scan_plans_no_move_of_older_checkpoints_of_job() -> None:
+def test_scan_reports_obstacle_for_checkpoint_if_its_job_kept_running() -> None:
     """Regression: A savepoint had no obstacle and a plan, although its job kept running."""
 
     def checkpoint(job_id: str, number: int, **values: Any) -> ScannedJob:
@@ -335,7 +338,7 @@ def test_scan_plans_no_move_of_older_checkpoints_of_job() -> None:
 
     job = f"d0ff21{'0' * 26}"
     other = f"d0ff22{'0' * 26}"
-    zeros = "0" * 32  # of many jobs
+    zeros = "0" * 32  # shared by many jobs
     jobs = [
         *(savepoint("d0ff21", 20), checkpoint(job, 100)),
         *(savepoint("d0ff22", 101), checkpoint(other, 99)),
@@ -354,8 +357,11 @@ def test_scan_plans_no_move_of_older_checkpoints_of_job() -> None:
     )
 
 
-def test_checkpoints_with_conflicting_times_and_numbers_require_check() -> None:
-    """The job has a fixed ID. It kept running after its old savepoint, and restarted at chk-1."""
+def test_user_must_check_checkpoints_whose_times_contradict_their_numbers() -> None:
+    """A job with a fixed ID kept running after savepoint 400, and then restarted at number 1.
+
+    If chk-3 is newer than savepoint 500, it is unclear which one is the latest.
+    """
     day = datetime(2026, 11, 26, tzinfo=timezone.utc)
 
     def savepoint(number: int, at: datetime | None) -> ScannedJob:
@@ -372,7 +378,7 @@ def test_checkpoints_with_conflicting_times_and_numbers_require_check() -> None:
 
     ran_on, check = (("ran-on",), ()), ((), ("numbering-began-anew",))
     assert marks(day + timedelta(seconds=11)) == [ran_on, check, check]
-    for at in (day + timedelta(seconds=10), day, None):  # as after a copy of the files
+    for at in (day + timedelta(seconds=10), day, None):  # for example, after a copy
         assert marks(at) == [ran_on, ((), ()), ran_on]
 
 
@@ -381,10 +387,10 @@ def _read(marked: list[Candidate]) -> list[tuple[bool, bool]]:
     return [(checkpoint.newest, checkpoint.is_counted) for checkpoint in scanned]
 
 
-def test_newest_checkpoint_replaces_deleted_checkpoint_of_listed_job(tmp_path: Path) -> None:
+def test_deleted_checkpoint_of_listed_job_is_replaced_by_newest_checkpoint(tmp_path: Path) -> None:
     job = tmp_path / "job"
     newest = write_source(job / "chk-12", {0: splits("t", [5])})
-    named = mark_newest(discover([str(job / "chk-9")], Files()))  # it never was
+    named = mark_newest(discover([str(job / "chk-9")], Files()))  # never existed
     assert _read(named) == [(True, True)]
     seen = mark_newest(discover([str(job)], Files()))
     delete_as_flink(str(newest))
@@ -406,7 +412,7 @@ def test_conflicting_scan_options_are_usage_errors(arguments: list[str], told: s
 
 
 def _without(package: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """A scan where a package is not installed."""
+    """Run a scan in a process in which a package is not installed."""
     hidden = f"import sys; sys.modules[{package!r}] = None; from migrate.cli import main; main()"
     return subprocess.run(
         [sys.executable, "-c", hidden, "scan", *map(str, arguments)],
@@ -454,10 +460,10 @@ def test_ctrl_c_during_scan_leaves_no_files(tmp_path: Path) -> None:
         env={**os.environ, "TMPDIR": str(work)},
         start_new_session=True,
     )
-    while not list(out.glob("*/positions/part-*")):  # it writes what it reads
+    while not list(out.glob("*/positions/part-*")):  # the scan writes while it reads
         assert process.poll() is None
         time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    os.killpg(process.pid, signal.SIGINT)  # like Ctrl-C in a terminal
     stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout, stderr) == (130, "", "")
     assert not out.exists()

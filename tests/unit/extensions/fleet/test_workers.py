@@ -1,4 +1,4 @@
-"""Share work among local processes, also when processes end."""
+"""Distribute work among local processes, even if some of the processes end early."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from migrate.model.option_names import (
 from migrate.storage.files import Files
 from tests.support.many_jobs import generate
 
-pytestmark = pytest.mark.slow  # a process each
+pytestmark = pytest.mark.slow  # each test starts processes
 
 ROOT = Path(__file__).parents[4]
 _SECONDS = 60
@@ -50,7 +50,7 @@ def test_worker_results_are_in_order_of_items() -> None:
     used = {process for _, process in made}
     assert 1 < len(used) <= 3
     assert os.getpid() in used
-    assert {process for _, process in again} <= used  # they are started once
+    assert {process for _, process in again} <= used  # the workers are reused
     assert not [process for process in used - {os.getpid()} if _runs(process)]
 
 
@@ -64,18 +64,18 @@ def _runs(process: int) -> bool:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return False
-    return state != "Z"  # whoever is to ask how it ended has not done so yet
+    return state != "Z"  # a zombie has ended
 
 
 def killed_elsewhere(caller: int, folder: Path, times: int, number: int) -> int:
-    """Ends the process that it runs in so many times, unless that is the caller's."""
+    """Kill this process, at most ``times`` times in total, unless it is the calling process."""
     if os.getpid() != caller:
         tries = len(list(folder.iterdir()))
         if tries < times:
             (folder / str(tries)).touch()
             os.kill(os.getpid(), signal.SIGKILL)
     else:
-        time.sleep(0.2)  # leaves something to the others
+        time.sleep(0.2)  # leaves items to the workers
     return number
 
 
@@ -117,11 +117,12 @@ def named_option(_: int) -> tuple[str, int]:
 @pytest.mark.parametrize(
     ("notation", "expected"), [(command_line, "--one-cluster"), (python_call, "one_cluster=True")]
 )
-def test_message_of_worker_names_option_as_its_caller_writes_it(
+def test_message_of_worker_contains_option_in_notation_of_caller(
     notation: Notation, expected: str
 ) -> None:
+    """The notation is ``--one-cluster`` on the command line, and ``one_cluster=True`` in Python."""
     with WorkerPool(2) as two:
-        for before in (python_call, command_line):  # a worker's earlier notation does not remain
+        for before in (python_call, command_line):  # workers forget the earlier notation
             with process_notation(before):
                 two.map(named_option, range(10))
         with process_notation(notation):
@@ -134,7 +135,7 @@ def test_message_of_worker_names_option_as_its_caller_writes_it(
     ("notation", "expected"),
     [(command_line, "add --one-cluster"), (python_call, "add one_cluster=True")],
 )
-def test_scan_with_workers_returns_same_texts_as_without(
+def test_scan_returns_same_messages_with_and_without_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notation: Notation, expected: str
 ) -> None:
     generate(tmp_path, 300)
@@ -159,7 +160,7 @@ with WorkerPool(2) as two:
 
 
 def raises_here(caller: int, folder: Path, number: int) -> None:
-    """Raise an error in the calling process, once another one has an item; else leave a file."""
+    """Raise an error in the calling process after a worker has an item, or create a file."""
     if os.getpid() == caller:
         _wait(lambda: any(folder.iterdir()))
         raise ValueError("here")
@@ -167,12 +168,12 @@ def raises_here(caller: int, folder: Path, number: int) -> None:
     time.sleep(0.05)
 
 
-def test_error_in_calling_process_stops_further_items(tmp_path: Path) -> None:
+def test_error_in_calling_process_stops_work_on_remaining_items(tmp_path: Path) -> None:
     with WorkerPool(3) as some:
         with pytest.raises(ValueError, match="here"):
             some.map(partial(raises_here, os.getpid(), tmp_path), range(500))
         time.sleep(1)
-        # Each of the two workers may have begun an item. In a second it would have done twenty.
+        # Each of the two workers may have started an item. In one second, it could do twenty.
         assert len(list(tmp_path.iterdir())) <= 2
 
 
@@ -197,18 +198,19 @@ def test_worker_ends_with_its_caller(
     _wait(lambda: len(list(tmp_path.iterdir())) == 2)
     (helper,) = {int(one.name[2:]) for one in tmp_path.iterdir()} - {caller.pid}
     assert _runs(helper)
-    # A terminal's Ctrl-C is for the caller's whole group: the helper would tell its traceback too.
+    # Ctrl-C in a terminal interrupts the process group of the caller. A worker in this group would
+    # also print a traceback.
     assert os.getpgid(helper) != os.getpgid(caller.pid)
     begun = time.monotonic()
-    os.killpg(caller.pid, ended_by)  # as a terminal does
+    os.killpg(caller.pid, ended_by)  # like Ctrl-C in a terminal
     _, told = caller.communicate(timeout=_SECONDS)
     _wait(lambda: not _runs(helper))
     assert time.monotonic() - begun < _SECONDS / 2
-    assert told.count("Traceback") == (ended_by is signal.SIGINT)  # of the caller alone
+    assert told.count("Traceback") == (ended_by is signal.SIGINT)  # only from the caller
 
 
-def test_scanning_script_runs_once(tmp_path: Path) -> None:
-    """Without ``if __name__``, multiprocessing would run the script in each process."""
+def test_workers_do_not_run_script_that_calls_scan(tmp_path: Path) -> None:
+    """The script has no ``if __name__`` guard, so multiprocessing would run it in each process."""
     generate(tmp_path / "estate", 250)
     script = tmp_path / "script.py"
     script.write_text(

@@ -80,7 +80,7 @@ def test_state_list_matches_states_restored_by_flink(version: str) -> None:
     assert all(one["readable"] and one["reason"] is None for one in listed)
 
 
-def test_types_are_spark_types_with_windows_as_structs() -> None:
+def test_state_list_shows_spark_types_and_windows_as_structs() -> None:
     types = {
         (one["name"], one["state"]): (one["namespace_type"], one["value_type"])
         for one in _states(_golden("2.2/windows/canonical"))
@@ -158,7 +158,7 @@ def test_state_table_is_limited_and_reports_more_entries(tmp_path: Path) -> None
     assert (len(done.stdout.splitlines()), done.stderr) == (61, "")
 
 
-# -- which state is meant ------------------------------------------------------------------------
+# -- selection of a state ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", ["1.15", "2.2"])
@@ -199,7 +199,7 @@ def test_misspelled_operator_or_state_gets_suggestions() -> None:
     _refused(2, migrate("state", windows, "--limit", "3"), "--state")
 
 
-def test_state_name_of_several_operators_is_refused_with_choices() -> None:
+def test_state_name_in_several_operators_requires_operator_option() -> None:
     done = migrate("state", _golden("2.2/windows/canonical"), "--state", "window-contents")
     _refused(4, done, "--operator", "'tumbling'", "'sliding'")
 
@@ -213,8 +213,11 @@ def test_job_directory_is_read_at_newest_checkpoint(tmp_path: Path) -> None:
     _refused(3, migrate("state", tmp_path / "nothing"), "nothing")
 
 
-def test_state_with_operator_in_its_name_is_refused_with_both_options(tmp_path: Path) -> None:
-    """``prime`` and ``verify-state`` accept OPERATOR/NAME, so users write it here too."""
+def test_error_for_state_with_operator_before_slash_suggests_two_options(tmp_path: Path) -> None:
+    """``prime`` and ``verify-state`` accept OPERATOR/NAME.
+
+    ``state`` has an option for each part.
+    """
     chk = write_totals(tmp_path / "chk-8", 3)
     _refused(
         2,
@@ -232,7 +235,7 @@ def test_checkpoint_without_keyed_state_has_empty_list(tmp_path: Path) -> None:
     _refused(2, migrate("state", chk, "--operator", "x", "--state", "y"), "no keyed state")
 
 
-# -- what cannot be read -------------------------------------------------------------------------
+# -- unreadable states ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -240,13 +243,13 @@ def test_checkpoint_without_keyed_state_has_empty_list(tmp_path: Path) -> None:
     [
         ("2.2/kryo/canonical", None, "secret", "testjobs.Secret"),
         ("2.2/pojos/canonical", None, "tree", "testjobs.Things$Tree"),
-        # Only its values tell, while they are read.
+        # The class of these values appears only when the values are read.
         ("1.20/pojos/canonical", None, "manager", "testjobs.Things$Manager"),
         ("2.2/pojos/native", None, "manager", "testjobs.Secret"),
     ],
 )
 @pytest.mark.parametrize("format", ["json", "csv", "table"])
-def test_unreadable_state_is_reported_with_class(
+def test_error_for_unreadable_state_contains_its_class(
     name: str, operator: str | None, state: str, named: str, format: str
 ) -> None:
     chosen = ["--operator", operator] if operator else []
@@ -288,7 +291,7 @@ def test_changelog_state_is_refused() -> None:
     _refused(3, done, "changelog")
 
 
-# -- as a stream ---------------------------------------------------------------------------------
+# -- streaming -----------------------------------------------------------------------------------
 
 
 def test_limit_option_of_state_stops_reading_before_damage(tmp_path: Path) -> None:
@@ -375,7 +378,7 @@ def test_long_output_reports_its_progress(tmp_path: Path) -> None:
     assert (begin, end) == (f"begin writing {tmp_path / 't.parquet'}", "end")
     counts = [int(text.removesuffix(" entries")) for text in seen]
     assert len(counts) > 1 and counts == sorted(counts) and counts[-1] == 20_000
-    # stdout is not a terminal.
+    # Progress is also reported here, because stdout is not a terminal.
     assert done.stdout.count("\n") == 20_001
     assert "begin printing the entries of total" in watcher.told
     assert watcher.told[-2:] == ["20000 entries", "end"]
@@ -388,7 +391,7 @@ def test_damaged_state_leaves_no_parquet_file(tmp_path: Path) -> None:
     data[-40] ^= 0x55
     state.write_bytes(bytes(data))
     done = migrate("state", chk, "--state", "total", "--output", tmp_path / "new" / "x.parquet")
-    assert done.code == 2 and "--output" in done.stderr  # there is no such folder
+    assert done.code == 2 and "--output" in done.stderr  # the folder does not exist
     _refused(3, migrate("state", chk, "--state", "total", "--output", tmp_path / "x"), "'total'")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["savepoint-1"]
 
@@ -442,7 +445,7 @@ def test_closed_pipe_of_entries_is_not_a_failure(tmp_path: Path) -> None:
     assert running.returncode == 0
 
 
-# -- for people ----------------------------------------------------------------------------------
+# -- tables --------------------------------------------------------------------------------------
 
 
 class _Terminal(io.StringIO):
@@ -492,12 +495,14 @@ def test_internal_states_of_flink_are_described(name: str, state: str, says: str
     assert any(state in line and says in line for line in done.stdout.splitlines()), done.stdout
 
 
-def test_non_merging_windows_are_described_next_to_merging_windows() -> None:
+def test_only_contents_of_merging_windows_are_described_by_merging_window_set() -> None:
     done = migrate("state", _golden("2.2/windows/canonical"), "--operator", "tumbling")
     everything = migrate("state", _golden("2.2/windows/canonical"))
     assert "contents of each window" in done.stdout
     assert "merging" not in done.stdout
-    assert everything.stdout.count("under f1 of merging-window-set") == 2  # both of sessions
+    assert (
+        everything.stdout.count("under f1 of merging-window-set") == 2
+    )  # both for session windows
 
 
 @pytest.mark.parametrize("name", ["accState", "count", "left", "timeout", "LEFT"])

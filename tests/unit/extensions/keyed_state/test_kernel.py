@@ -1,4 +1,4 @@
-"""The kernel's input, its hand-over to the plain reader, and its distrust of lengths."""
+"""The compiled kernel: supported input, fallback to the plain reader, and checks of lengths."""
 
 from __future__ import annotations
 
@@ -113,13 +113,14 @@ def test_compiled_kernel_reads_state_after_preceding_states() -> None:
     _by_the_kernel(found["first"], 80)
 
 
-def test_compiled_kernel_leaves_state_after_unsupported_state_to_plain_reader() -> None:
+def test_plain_reader_reads_state_that_follows_unsupported_state() -> None:
+    """In the heap format, the kernel cannot skip the entries of the unsupported state."""
     first = _state("VALUE", of.BIG_INTEGER, [10**30] * 40, "first")
     found = _read(first, _state("VALUE", of.LONG, list(range(40)), "second"), heap=True)
     assert [way.supported for way in compare_readers(found["first"])] == [False]
     (way,) = compare_readers(found["second"])
     assert way.rows == 40
-    first_held = way.handed_over[0][0]  # those before it have nothing
+    first_held = way.handed_over[0][0]  # earlier key groups are empty
     assert way.handed_over == [(n, 0) for n in range(first_held, MAX_PARALLELISM)]
 
 
@@ -136,7 +137,7 @@ def test_compiled_kernel_reads_state_next_to_map_with_kryo_serializer() -> None:
     _by_the_kernel(second, 1)
 
 
-# Of Flink's own serializers those that it knows.
+# Flink's own serializers that the kernel supports.
 _KNOWN = [
     *("boolean", "byte", "short", "int", "long", "float", "double", "string", "date", "sql date"),
     *("sql time", "sql timestamp", "instant", "enum", "byte[]", "boolean[]", "double[]", "float[]"),
@@ -157,15 +158,15 @@ def test_compiled_kernel_reads_supported_flink_serializers(name: str) -> None:
         )
         (way,) = compare_readers(state)
         assert way.supported
-        if "\ufffd" not in str(one["told"]):  # half of a surrogate pair: read plainly
-            assert (way.rows, way.handed_over) == (1, []) or way.rows is None  # beyond 64 bits
+        if "\ufffd" not in str(one["told"]):  # the plain reader reads lone surrogates
+            assert (way.rows, way.handed_over) == (1, []) or way.rows is None  # over 64 bits
 
 
-# -- rows of SQL's ---------------------------------------------------------------------------------
+# -- rows of SQL jobs ------------------------------------------------------------------------------
 
 
 def _row_of(*elements: str) -> bytes:
-    """The snapshot of a RowData of such types: each is in that of an ArrayData."""
+    """Return the snapshot of a RowData with these types, taken from snapshots of ArrayData."""
     types = b""
     for element in elements:
         cursor = Cursor(snapshot(f"ArrayData of {element}"), "snapshot")
@@ -179,7 +180,7 @@ def _row_of(*elements: str) -> bytes:
     out.i32(3)
     out.i32(len(elements))
     out.raw(types)
-    out.i32(1333245)  # NestedSerializersSnapshotDelegate's
+    out.i32(1333245)  # magic number of NestedSerializersSnapshotDelegate
     out.i32(1)
     out.i32(0)
     return out.to_bytes()
@@ -190,7 +191,7 @@ _FIELDS = ("STRING", "INT", "TIMESTAMP(6)", "DECIMAL(20, 1)")
 
 
 def _slot(beside: int, at: int) -> bytes:
-    """What lies at a place of the row."""
+    """Return a slot with a size (or nanoseconds) and the offset of a field in the row."""
     return beside.to_bytes(4, "little", signed=True) + at.to_bytes(4, "little", signed=True)
 
 
@@ -201,7 +202,7 @@ def _inside(text: bytes) -> bytes:
 _SEVEN = (7).to_bytes(8, "little")
 _MILLIS = (5).to_bytes(8, "little")
 _DECIMAL = (-12345).to_bytes(16, "big", signed=True)
-# 8 bytes of its head, 4 slots of 8; then what lies beside.
+# The head has 8 bytes, and each of the 4 slots has 8. The variable-length fields follow.
 _AT = 40
 
 
@@ -221,19 +222,19 @@ _SQL_ROWS = [
     (_row(_slot(0, _AT + 24), *_GOOD[1:]), True),
     (_row(*_GOOD, nulls=0b0101), True),
     (_row(*_GOOD, nulls=0b1010), True),
-    # Seven bytes are the most that have room in a slot.
+    # A slot has room for at most seven bytes.
     (_row(b"1234567\x88", *_GOOD[1:]), False),
     (_row(_slot(9, _AT + 24), *_GOOD[1:3], _GOOD[3] + b"12345678"), False),
     (_row(_slot(8, _AT + 25), *_GOOD[1:3], _GOOD[3] + b"12345678"), False),
     (_row(_slot(-1, _AT), *_GOOD[1:]), False),
-    # Of 8 bytes, in the slot of a text of 1.
+    # The 8 bytes of the timestamp end after the row.
     (_row(b"a\0\0\0\0\0\0\x81", _slot(0, _AT + 17), *_GOOD[2:]), False),
-    # Two that lie in one place take more than there is.
+    # Two fields that share bytes need more bytes than the row has.
     (_row(_slot(8, _AT), *_GOOD[1:]), False),
     (_row(_inside(b"abc"), _slot(1_000_000, _AT), *_GOOD[2:]), False),
     (_row(_inside(b"abc"), _slot(-1, _AT), *_GOOD[2:]), False),
     (_row(*_GOOD[:2], _slot(17, _AT + 8), _GOOD[3]), False),
-    # The smallest number has no absolute value of 64 bits.
+    # The absolute value of the smallest number does not fit into 64 bits.
     (_row(*_GOOD[:3], (1 << 63).to_bytes(8, "little") + _DECIMAL), False),
     (_row(*_GOOD[:3], _MILLIS + (10**20).to_bytes(16, "big")), False),
     (_row(*_GOOD[:3], _MILLIS + (10**20 - 1).to_bytes(16, "big")), True),
@@ -243,7 +244,9 @@ _SQL_ROWS = [
 
 @_FORMS
 @pytest.mark.parametrize(("row", "is_one"), _SQL_ROWS, ids=range(len(_SQL_ROWS)))
-def test_compiled_kernel_reads_binary_row_layout(heap: bool, row: bytes, is_one: bool) -> None:
+def test_compiled_kernel_reads_valid_binary_rows_and_refuses_invalid_ones(
+    heap: bool, row: bytes, is_one: bool
+) -> None:
     (way,) = compare_readers(
         only(read(handle_of_value(_row_of(*_FIELDS), row, heap=heap), flink="2.2"))
     )
@@ -314,7 +317,7 @@ def small_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_read, "_MAX_DOUBLINGS", 1)
 
 
-def test_string_over_maximum_buffer_is_read_by_plain_reader(small_buffers: None) -> None:
+def test_string_larger_than_maximum_buffer_is_read_by_plain_reader(small_buffers: None) -> None:
     state = _read(_state("VALUE", of.STRING, ["a", "b" * 5000, "c"]), heap=False)["state"]
     (way,) = compare_readers(state)
     assert way.rows == 3
@@ -328,7 +331,7 @@ def test_plain_reader_skips_entries_that_compiled_kernel_has_returned(small_buff
     assert any(skipped for _, skipped in way.handed_over)
 
 
-# -- what it refuses -----------------------------------------------------------------------------
+# -- input that the kernel refuses ---------------------------------------------------------------
 
 _KEY = b"\x04abc"
 _GROUP = key_group_of("abc", MAX_PARALLELISM)
@@ -336,7 +339,7 @@ _OTHER = b"\x04abd"
 
 
 def _group(*entries: tuple[int, bytes, bytes]) -> KeyedState:
-    """A value state by text of one key group."""
+    """Return a value state with string keys in one key group."""
     return _of_group(canonical_group(*entries))
 
 
@@ -360,11 +363,11 @@ _VALUE = (7).to_bytes(8, "big")
     [
         (_key(_OTHER), _VALUE, "a key of key group"),
         (bytes((_GROUP ^ 1,)) + _KEY + b"\0", _VALUE, "a key of key group"),
-        (_key(b"\x84\x00abc"), _VALUE, "the length of a string"),  # 4, in two bytes
+        (_key(b"\x84\x00abc"), _VALUE, "the length of a string"),  # length 4 in two bytes
         (_key(b"\x84\x80\x80\x80\x80\x00abc"), _VALUE, "the length of a string"),
         (_key(b"\xff\xff\xff\xff\x07abc"), _VALUE, "end inside"),
         (_key(b"\x05abc"), _VALUE, "end inside|left over|key group"),
-        (_key(b"\x04\xe1\x00bc"), _VALUE, "a character of a string"),  # a, in two bytes
+        (_key(b"\x04\xe1\x00bc"), _VALUE, "a character of a string"),  # character a in two bytes
         (_key(b"\x04\xff\xff\x7fbc"), _VALUE, "more than 16 bits|not one that Flink"),
         (_key(_KEY) + b"\0", _VALUE, "left over after a key"),
         (_key(_KEY)[:-1], _VALUE, "end inside|length"),
@@ -372,13 +375,13 @@ _VALUE = (7).to_bytes(8, "big")
         (_key(_KEY), _VALUE + b"\0", "left over after a value"),
     ],
 )
-def test_bytes_never_written_by_flink_raise_error_of_plain_reader(
+def test_plain_reader_raises_error_for_bytes_that_flink_never_writes(
     key: bytes, value: bytes, problem: str
 ) -> None:
     good = (0, _key(_KEY), _VALUE)
     state = _group(good, (0, key, value), good)
     (way,) = compare_readers(state)
-    # What came before it is out already, unless whole columns told.
+    # The entry before was already returned, unless a check of the whole column found the error.
     assert way.handed_over in ([(_GROUP, 1)], [(_GROUP, 0)])
     with pytest.raises(DecodeError, match=problem):
         list(record_batches(state))
@@ -386,7 +389,10 @@ def test_bytes_never_written_by_flink_raise_error_of_plain_reader(
 
 @pytest.mark.parametrize("byte", [0x00, 0x7F, 0x80, 0xFF])
 def test_compiled_kernel_checks_lengths_against_enclosing_bytes(byte: int) -> None:
-    """Every byte of a key group is replaced in turn."""
+    """Every byte of a key group is replaced in turn.
+
+    The result is the same as with the plain reader.
+    """
     good = canonical_group(*[(0, _key(_KEY), _VALUE)] * 2)
     for at in range(len(good)):
         compare_readers(_of_group(good[:at] + bytes((byte,)) + good[at + 1 :]))
@@ -408,9 +414,10 @@ def test_compiled_kernel_checks_lengths_against_enclosing_bytes(byte: int) -> No
         (of.NullableOf(of.LONG, 8), b"\1\0"),
     ],
 )
-def test_compiled_kernel_leaves_values_flink_never_writes_to_plain_reader(
+def test_compiled_kernel_leaves_invalid_values_to_plain_reader(
     heap: bool, written: of.Serializer, value: bytes
 ) -> None:
+    """Flink never writes these values, so the plain reader raises an error."""
     out = DataOutput()
     written.write_snapshot(out)
     state = _state("VALUE", BytesSerializer(out.to_bytes(), written.length), [value])
@@ -421,7 +428,8 @@ def test_compiled_kernel_leaves_values_flink_never_writes_to_plain_reader(
 
 @_FORMS
 @pytest.mark.parametrize("flag", [0, 1, 2, 255])
-def test_compiled_kernel_does_not_treat_null_flag_as_value(heap: bool, flag: int) -> None:
+def test_compiled_kernel_distinguishes_null_flag_of_field_from_value(heap: bool, flag: int) -> None:
+    """With the flag 0, the value follows. With every other flag, these bytes are invalid."""
     written = DataOutput()
     _PLACE.write_snapshot(written)
     good = b"\2\0\2a\0" + bytes(16)
@@ -505,7 +513,7 @@ def test_compiled_kernel_enforces_numeric_bounds(
 
 
 def test_compiled_kernel_continues_after_refused_key_group() -> None:
-    """An invalid enum constant is detected only after the entries of its column were appended."""
+    """The kernel may have appended entries before the refusal, for example for an invalid enum."""
     state = _read(_state("VALUE", of.BOOLEAN, [True] * 300), heap=False)["state"]
     (part,) = state.parts
     asked: list[int] = []
@@ -565,7 +573,7 @@ def test_plain_reader_is_used_without_numba(monkeypatch: pytest.MonkeyPatch) -> 
     assert pa.Table.from_batches(record_batches(state)).equals(told)
 
 
-# -- compiled once ------------------------------------------------------------------------------
+# -- compilation and cache ----------------------------------------------------------------------
 
 
 _READ = """
@@ -589,8 +597,12 @@ def test_numba_kernel_is_compiled_without_writable_cache(tmp_path: Path) -> None
     assert (done.returncode, done.stdout) == (0, "100\n"), done.stderr
 
 
-def test_checksum_in_numba_kernel_matches_operation_codes() -> None:
-    """numba's cache keeps the compiled code as long as the kernel's file is unchanged."""
+def test_checksum_in_kernel_file_matches_operation_codes() -> None:
+    """The cache of numba depends only on the kernel's own file.
+
+    If the operation codes change, the checksum changes this file, so numba recompiles the
+    kernel.
+    """
     found = sorted((name, value) for name, value in vars(operations).items() if name.isupper())
     assert crc32(repr(found).encode()) == kernel.OPERATIONS
 

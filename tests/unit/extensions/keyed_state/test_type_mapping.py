@@ -33,7 +33,7 @@ def _ddl(type_: types.Type) -> str | None:
 
 
 def _told(type_: types.Type, value: Any) -> Any:
-    """What a column of that type has of a value."""
+    """Return the content of a column of this type for a value."""
     found = column_type(type_)
     assert found is not None
     return batch_of_rows((Column("value", found),), [(value,)]).column("value").to_pylist()[0]
@@ -88,7 +88,7 @@ def test_recursive_record_is_json() -> None:
     ("precision", "scale", "ddl"),
     [(10, 2, "DECIMAL(10,2)"), (38, 38, "DECIMAL(38,38)"), (39, 2, "STRING"), (None, 2, "STRING")],
 )
-def test_avro_decimals_are_decimals_up_to_38_digits(
+def test_avro_decimals_with_up_to_38_digits_have_decimal_columns(
     precision: int | None, scale: int, ddl: str
 ) -> None:
     decimal = _avro(avro_types.AvroScalar(AvroKind.BYTES, "decimal", scale, precision))
@@ -108,10 +108,9 @@ def test_field_with_different_types_in_subclasses_is_string() -> None:
 
 
 def test_field_removed_from_class_has_no_column() -> None:
-    """A value does not contain the field.
+    """Flink replaces the name of such a field, and the values do not contain the field.
 
-    PojoSerializerSnapshotData.getDummyNameForMissingField of Flink 2.2.0 defines the name of such a
-    field.
+    PojoSerializerSnapshotData.getDummyNameForMissingField of Flink 2.2.0 defines the name.
     """
     order = types.Pojo("Order", (Field("id", _LONG), Field("missing-field-at-1", _STRING)))
     assert _ddl(order) == "STRUCT<id: BIGINT>"
@@ -202,7 +201,7 @@ def test_maps_with_keys_unsupported_by_spark_are_arrays() -> None:
         _told(inner, Pairs([(None, 1)]))
 
 
-def test_value_outside_column_type_is_error() -> None:
+def test_value_outside_range_of_column_type_is_error() -> None:
     with pytest.raises(DoesNotFit, match="TIMESTAMP"):
         _told(Scalar(Kind.INSTANT), Instant(MAX_SECOND, 0))
     with pytest.raises(DoesNotFit, match="DATE"):

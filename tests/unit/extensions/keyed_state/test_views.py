@@ -70,7 +70,7 @@ def test_chunks_of_state_contain_each_row_once(
     assert sorted(values) == list(range(500))
 
 
-def test_timers_of_operators_with_different_keys_are_strings() -> None:
+def test_timer_keys_are_strings_if_operators_have_different_key_types() -> None:
     chk = str(STATE / _BY_NAME["2.2/sql-groups/canonical"]["path"])
     table = open_table(chk, StateOptions(StateView.TIMERS))
     assert [(column.name, column.type.ddl) for column in table.columns] == [
@@ -96,14 +96,14 @@ def test_state_list_is_single_chunk() -> None:
     assert [row["state"] for row in rows] == [state.state for state in table.states] != []
 
 
-def test_serialized_chunk_of_state_does_not_contain_read_data(tmp_path: Path) -> None:
+def test_chunk_is_serialized_without_data_that_was_read(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 500)
     (chunk,) = open_table(str(chk), StateOptions(state="total")).split()
     assert sum(batch.num_rows for batch in read_chunk(chunk)) == 500
     assert len(pickle.dumps(chunk)) < (chk / "totals").stat().st_size // 8
 
 
-def test_serialized_chunk_of_state_does_not_contain_prefetched_data(tmp_path: Path) -> None:
+def test_chunk_is_serialized_without_prefetched_data(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 20_000)
     assert (chk / "totals").stat().st_size > streams._MAX_WHOLE_BYTES
     (chunk,) = open_table(str(chk), StateOptions(state="total")).split()
