@@ -443,7 +443,8 @@ def test_control_batch_is_refused(tmp_path: Path) -> None:
     assert refused.value.codes == ["control-batch"]
 
 
-def test_starting_positions_are_unknown_without_seed_and_without_location(tmp_path: Path) -> None:
+def test_starting_positions_are_unknown_if_query_has_no_seed(tmp_path: Path) -> None:
+    """A missing checkpoint location has its own error."""
     files = {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}')}
     with pytest.raises(InputError) as refused:
         starting_positions("spark:x", spark_directory(tmp_path, files))

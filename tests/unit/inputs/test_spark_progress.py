@@ -98,7 +98,10 @@ def test_batch_started_after_reading_shows_that_query_is_running(tmp_path: Path)
 
 
 def test_batch_committed_again_under_same_number_shows_running_query(tmp_path: Path) -> None:
-    """Regression: A query that was reset and restarted had new records in the same batch."""
+    """Regression: A running query was not detected if it had been reset and restarted.
+
+    Such a query commits different records under the same batch number.
+    """
     query = spark_directory(tmp_path / "query", _QUERY | _batches({0: 2}))
     origin = query_positions(f"spark:{query}").origin
     os.utime(query / "commits/0", (1_000, 1_000))

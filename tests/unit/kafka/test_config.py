@@ -27,7 +27,7 @@ from migrate.kafka.snapshot import take_snapshot
 from migrate.model.cluster_snapshot import Question
 from migrate.moves.options import Kafka
 
-# Nobody listens there; and without topics or an answer, only the properties are looked at.
+# No server listens at this address, so only the properties are checked.
 NOWHERE = "127.0.0.1:1"
 SECRET = "hunter2-Secret"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -56,7 +56,9 @@ def _refusal(tmp_path: Path, text: str, *arguments: str) -> str:
     return str(caught.value)
 
 
-def test_bootstrap_servers_override_arguments_and_arguments_override_file(tmp_path: Path) -> None:
+def test_precedence_of_properties_is_bootstrap_servers_then_arguments_then_file(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "f"
     file.write_text("bootstrap.servers=a:1\nclient.id=file\nsocket.timeout.ms=5000\n")
     assert kafka_config(None, file, ["client.id=x"]) == {
@@ -100,11 +102,11 @@ def test_properties_file_uses_java_syntax(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("argument", ["client.id", "", "=x", "two words=x"])
-def test_argument_without_key_and_value_is_refused(tmp_path: Path, argument: str) -> None:
+def test_property_argument_is_refused_if_not_key_and_value(tmp_path: Path, argument: str) -> None:
     assert _refusal(tmp_path, "", argument) == "kafka_properties: expected a property as key=value"
 
 
-def test_argument_value_has_no_escapes(tmp_path: Path) -> None:
+def test_backslash_in_property_argument_is_not_an_escape(tmp_path: Path) -> None:
     assert _translated(tmp_path, "", r"sasl.password=a\b=c\\d") == {"sasl.password": r"a\b=c\\d"}
 
 
@@ -115,11 +117,11 @@ def test_argument_value_has_no_escapes(tmp_path: Path) -> None:
         (f"client.id=a \\\n b\n\n{SECRET.lower()}\n", 4),
         (f"={SECRET}\n", 1),
         (f"{SECRET}=x\n", 1),
-        ("# key\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC==\n", 2),  # a private key's line
+        ("# key\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC==\n", 2),  # a line of a private key
         ("client.id=a\r\nsasl password\\u00zz=x\r\n", 2),
     ],
 )
-def test_invalid_property_line_is_reported_by_number_without_secret(
+def test_error_for_invalid_property_line_contains_line_number_but_no_secret(
     tmp_path: Path, text: str, line: int
 ) -> None:
     message = _refusal(tmp_path, text)
@@ -174,7 +176,8 @@ def test_librdkafka_names_override_java_names_in_file(tmp_path: Path) -> None:
     }
 
 
-def test_argument_overrides_file_with_either_naming(tmp_path: Path) -> None:
+def test_property_argument_overrides_file_despite_different_naming(tmp_path: Path) -> None:
+    """A Java name in an argument overrides the librdkafka name in the file, and vice versa."""
     java = f'sasl.mechanism=PLAIN\nsasl.jaas.config={PLAIN} required username="u" password="p";\n'
     over_java = _translated(tmp_path, java, "sasl.mechanisms=SCRAM-SHA-512", "sasl.password=other")
     assert over_java == {
@@ -196,7 +199,7 @@ def test_irrelevant_java_properties_are_ignored(tmp_path: Path, name: str) -> No
     assert _translated(tmp_path, f"{name}=org.example.Anything") == {}
 
 
-# -- log-in modules ------------------------------------------------------------------------------
+# -- login modules -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -305,7 +308,8 @@ def test_unrecognized_store_format_is_refused_without_secret(tmp_path: Path) -> 
     )
 
 
-# Made by keytool 17.0.15: one RSA key with the certificate ann.pem, and that certificate alone.
+# From keytool 17.0.15: a key store with an RSA key and the certificate ann.pem, and trust stores
+# with only this certificate.
 _STORES = Path(__file__).parents[1] / "field" / "stores"
 _STORE = "store-Secret"
 
@@ -356,14 +360,16 @@ def test_jks_store_truncated_at_any_byte_is_refused(tmp_path: Path, name: str) -
         trusted_certificates(content[:60] + bytes(20), None)
 
 
-def test_store_without_a_certificate_is_refused(tmp_path: Path) -> None:
+def test_trust_store_without_certificate_and_key_store_without_key_are_refused(
+    tmp_path: Path,
+) -> None:
     text = f"ssl.truststore.location={_STORES / 'own.jks'}\nssl.truststore.password={_STORE}"
     assert "the store contains no trusted certificate" in _refusal(tmp_path, text)
     text = f"ssl.keystore.location={_STORES / 'trust.jks'}\nssl.keystore.password={_STORE}"
     assert "the store contains 0 private keys" in _refusal(tmp_path, text)
 
 
-def test_pkcs12_error_names_extra_if_cryptography_is_missing(
+def test_error_for_pkcs12_store_suggests_pip_extra_if_cryptography_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
@@ -378,7 +384,7 @@ def test_pkcs12_error_names_extra_if_cryptography_is_missing(
 def test_unrelated_client_properties_are_ignored_and_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Regression: Each of these names ended the command with "No such configuration property"."""
+    """Regression: Each of these properties was refused with "No such configuration property"."""
     sample = f"""
         # Confluent Cloud
         security.protocol=SASL_SSL
@@ -464,7 +470,7 @@ def test_java_class_property_affecting_connection_is_refused(tmp_path: Path, nam
         "security.protocol=ssl\nssl.endpoint.identification.algorithm=none of these",
     ],
 )
-def test_refusal_of_a_property_names_its_file(tmp_path: Path, line: str) -> None:
+def test_refusal_of_property_in_file_names_the_file(tmp_path: Path, line: str) -> None:
     file = tmp_path / "client.properties"
     other = "" if line.startswith("bootstrap") else "bootstrap.servers=a:1\n"
     file.write_text(f"{other}{line}\n")
@@ -475,7 +481,7 @@ def test_refusal_of_a_property_names_its_file(tmp_path: Path, line: str) -> None
 
 
 @pytest.mark.parametrize("argument", ["security.protocol=TLS", "socket.timeout.ms=soon"])
-def test_refusal_of_an_argument_names_no_file(tmp_path: Path, argument: str) -> None:
+def test_refusal_of_property_argument_does_not_name_the_file(tmp_path: Path, argument: str) -> None:
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=a:1\nsecurity.protocol=SSL\nsocket.timeout.ms=500\n")
     with pytest.raises(ConfigError) as refused:
@@ -491,7 +497,7 @@ def test_value_that_librdkafka_refuses_is_not_shown(tmp_path: Path) -> None:
     assert SECRET not in str(refused.value)
 
 
-def test_unknown_property_on_the_command_line_is_refused(tmp_path: Path) -> None:
+def test_unknown_property_argument_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such configuration property"):
         Connection(_config(tmp_path, "", "schema.registry.url=x"))
 
@@ -526,7 +532,7 @@ def test_kip_768_properties_become_librdkafka_oidc(tmp_path: Path, package: str)
 
 
 def _accepted(config: KafkaConfig) -> None:
-    """Let librdkafka itself judge the properties."""
+    """Let librdkafka check the properties."""
     settings: dict[str, Any] = {**config}
     AdminClient(settings, logger=logging.getLogger("nobody"))
 
@@ -597,9 +603,11 @@ SharedAccessKey=abc+/=";
 
 
 @pytest.mark.parametrize("name", ["ca", "crl", "certificate", "key", "keystore"])
-def test_missing_ssl_file_is_named_only_if_value_is_a_path(tmp_path: Path, name: str) -> None:
+def test_error_for_missing_ssl_file_shows_only_values_that_look_like_file_names(
+    tmp_path: Path, name: str
+) -> None:
     name = f"ssl.{name}.location"
-    # What is not named like a file may be a password on the wrong line.
+    # A value that does not look like a file name may be a misplaced password.
     for value, shown in (("m/nothere.crt", "m/nothere.crt"), (SECRET, "the file")):
         with pytest.raises(ConfigError) as refused:
             config = _config(tmp_path, "security.protocol=SSL\n", f"{name}={value}")
@@ -613,7 +621,7 @@ def test_missing_ssl_file_is_named_only_if_value_is_a_path(tmp_path: Path, name:
 
 @pytest.mark.parametrize("name", ["certificate.pem", "key.pem", "cipher.suites"])
 @pytest.mark.parametrize("value", [SECRET, SECRET * 100])
-def test_missing_file_is_reported_only_for_path_values(
+def test_error_for_invalid_pem_or_cipher_value_contains_no_secret(
     tmp_path: Path, name: str, value: str
 ) -> None:
     config = _config(tmp_path, "security.protocol=SSL\n", f"ssl.{name}={value}")
@@ -622,7 +630,7 @@ def test_missing_file_is_reported_only_for_path_values(
     assert SECRET not in str(refused.value)
 
 
-def test_oversized_or_device_file_for_librdkafka_is_refused(tmp_path: Path) -> None:
+def test_ssl_file_is_refused_if_too_large_or_a_device(tmp_path: Path) -> None:
     largest, larger = tmp_path / "largest", tmp_path / "larger"
     for file, size in ((largest, MAX_STORE_BYTES), (larger, MAX_STORE_BYTES + 1)):
         with file.open("wb") as out:
@@ -678,7 +686,7 @@ AWS_KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Credentials as AWS's tools find them; signing asks nobody."""
+    """Set credentials in the environment variables of AWS. Signing requires no network."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", AWS_KEY)
     for name in ("AWS_REGION", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
@@ -725,10 +733,9 @@ def test_aws_iam_becomes_signed_tokens(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.usefixtures("aws")
-def test_aws_region_is_read_from_environment_by_command_line_only(
+def test_aws_region_variable_is_read_by_command_line_but_not_by_kafka_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The layers below the command line do not read the variable."""
     text = "sasl.mechanism=AWS_MSK_IAM"
     asked = Kafka(NOWHERE, None, [text])
     with pytest.raises(ConfigError, match="AWS_REGION"):
@@ -775,7 +782,7 @@ def test_unsupported_aws_option_is_refused(tmp_path: Path) -> None:
     assert "awsStsRegion" in _refusal(tmp_path, "", f"sasl.jaas.config={jaas}")
 
 
-def test_missing_aws_signer_error_names_extra(
+def test_error_for_aws_iam_suggests_pip_extra_if_signer_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
@@ -783,7 +790,7 @@ def test_missing_aws_signer_error_names_extra(
     assert "pip install '.[msk]'" in message
 
 
-# -- what librdkafka says ------------------------------------------------------------------------
+# -- errors of librdkafka ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -806,7 +813,7 @@ def test_missing_aws_signer_error_names_extra(
         (f"sasl.password={SECRET}\nclient.dns.lookup=x{SECRET}y", '"client.dns.lookup"'),
     ],
 )
-def test_property_refused_by_librdkafka_is_named_without_value(
+def test_error_from_librdkafka_contains_property_name_but_no_value(
     tmp_path: Path, text: str, named: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -818,7 +825,7 @@ def test_property_refused_by_librdkafka_is_named_without_value(
     assert "\n" not in message
 
 
-def test_redact_secrets_removes_every_secret_from_foreign_text() -> None:
+def test_redact_secrets_removes_every_secret_of_config_from_text() -> None:
     config = {
         "bootstrap.servers": "b:1",
         "sasl.username": "ann",

@@ -1,4 +1,4 @@
-"""The catalogs of messages: their codes, their ways out, their use, and the only pin of the texts.
+"""The catalogs of messages: the codes, the remedies, the texts, and the use of each message.
 
 tests/unit/messages.txt pins the texts. Tests of behavior assert codes and facts.
 """
@@ -21,7 +21,7 @@ from tests.support.messages import PINNED, SHARED, message_texts, named_template
 
 
 def _reasons() -> Iterator[tuple[str, MessageTemplate]]:
-    """Yield the messages that a command ends with."""
+    """Yield the messages that can end a command."""
     return ((name, item) for name, item in named_templates() if item.kind not in SHARED)
 
 
@@ -35,15 +35,12 @@ def _calls() -> Iterator[tuple[str, int, str, ast.Call]]:
                     yield str(path.relative_to(root)), node.lineno, name, node
 
 
-def test_texts_of_messages_are_pinned() -> None:
-    """The texts change only with the pinned file.
-
-    ``python -m tests.support.messages`` writes it.
-    """
+def test_texts_of_messages_equal_pinned_file() -> None:
+    """After an intended change, ``python -m tests.support.messages`` writes the file."""
     assert message_texts() == PINNED.read_text()
 
 
-def test_every_code_is_unique_and_names_its_message() -> None:
+def test_every_code_is_unique_and_corresponds_to_name_of_its_message() -> None:
     codes = [template.code for _, template in _reasons()]
     assert sorted(codes) == sorted(read_catalogs())
     assert read_catalogs().keys() & read_explanations().keys() == set()
@@ -67,7 +64,7 @@ def test_names_of_messages_are_unique() -> None:
     assert [name for name, count in counts.items() if count > 1] == []
 
 
-def test_every_call_of_message_passes_its_facts() -> None:
+def test_every_call_of_message_template_passes_required_facts() -> None:
     """A missing fact would raise an error only when the refusal occurs."""
     templates = dict(named_templates())
     wrong = [
@@ -93,7 +90,7 @@ def test_every_message_is_used() -> None:
 
 
 def _is_in_catalog(node: ast.AST) -> TypeGuard[ast.Attribute]:
-    """Return whether a node is such as ``catalog.NAME``, and not ``Code.NAME``."""
+    """Return whether a node has the form ``catalog.NAME``, and not ``Code.NAME``."""
     match node:
         case ast.Attribute(value=ast.Name(id=module)):
             return module.endswith("catalog")
@@ -105,8 +102,8 @@ def test_every_finding_and_every_warning_has_explained_code() -> None:
         assert (template.kind in SHARED) == (template.code in read_explanations()), name
 
 
-def test_warning_text_keeps_code_and_facts() -> None:
-    """Warnings pass between processes of a scan, and into saved plans."""
+def test_warning_keeps_code_and_facts_after_pickling() -> None:
+    """The processes of a scan exchange pickled warnings."""
     text = WarningText(warning_catalog.NEW_GROUP(group="g", alike=["h"]))
     for copied in (text, pickle.loads(pickle.dumps(text))):
         assert (copied.code, copied.facts) == ("new-group", {"group": "g", "alike": ["h"]})

@@ -23,7 +23,7 @@ from migrate.model.policies import Policies
         ("shown_for_groups", {Code.SINK_MEMORY}),
     ],
 )
-def test_policy_field_applies_to_expected_codes(field: str, codes: set[Code]) -> None:
+def test_policy_field_is_set_for_expected_finding_codes(field: str, codes: set[Code]) -> None:
     assert {code for code in Code if getattr(code.policy, field)} == codes
 
 
@@ -46,7 +46,7 @@ def test_uncertain_finding_is_a_warning(code: Code) -> None:
     assert Finding(message, is_certain=False).severity is Severity.WARNING
 
 
-def test_scan_obstacle_codes_are_warnings() -> None:
+def test_findings_that_only_scan_treats_as_obstacles_are_warnings() -> None:
     severities = {code.policy.severity for code in Code if code.policy.scan_obstacle}
     assert severities == {Severity.WARNING}
 

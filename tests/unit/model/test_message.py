@@ -57,7 +57,7 @@ def test_message_with_missing_or_extra_fact_is_error(facts: dict[str, Any]) -> N
         MessageTemplate("a-code", "batch {batch}")(**facts)
 
 
-def test_message_has_code_and_facts_and_subject() -> None:
+def test_message_has_code_facts_and_optional_subject() -> None:
     message = MessageTemplate("a-code", "batch {batch} is missing", "restore it")(batch=3)
     assert (message.code, message.facts) == ("a-code", {"batch": 3})
     assert message == "batch 3 is missing; restore it"

@@ -15,9 +15,9 @@ from migrate.model.offset_metadata import is_of_kafka_streams, with_client_metad
         ("AgAAAZ9tMvkAAAAAAA==", True),  # kafka-streams 4.1.1
         ("", False),
         ("a trace", False),
-        ("AQAAAZ9tMv", False),  # cut
-        ("AQAAAZ9tMvkAAAAA", False),  # magic byte 1 has nothing behind the time
-        ("AwAAAZ9tMvkA", False),  # another magic byte
+        ("AQAAAZ9tMv", False),  # truncated
+        ("AQAAAZ9tMvkAAAAA", False),  # with magic byte 1, the time is the last field
+        ("AwAAAZ9tMvkA", False),  # an unknown magic byte
         ("größe", False),
     ],
 )
@@ -25,7 +25,7 @@ def test_metadata_of_kafka_streams_is_recognized(metadata: str, expected: bool) 
     assert is_of_kafka_streams(metadata) is expected
 
 
-def test_metadata_of_unknown_clients_is_listed_in_order() -> None:
+def test_partitions_with_metadata_of_unknown_clients_are_listed_in_order() -> None:
     committed = {
         ("t", 2): Committed(5, "bmV4dA=="),
         ("t", 0): Committed(5),

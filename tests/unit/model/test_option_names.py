@@ -46,7 +46,7 @@ _KEYS = {
         ("source_group", None, "source_group", "--source-group"),
         ("stopped_at_ms", None, "stopped_at_ms", "--stopped-at"),
         ("kafka_properties", {"a": "b"}, "kafka_properties={'a': 'b'}", "-X a=b"),
-        ("plan_out", "FILE", "--plan-out FILE", "--plan-out FILE"),  # no function has it
+        ("plan_out", "FILE", "--plan-out FILE", "--plan-out FILE"),  # only a flag
         ("all_", True, "--all", "--all"),
     ],
 )
@@ -68,12 +68,14 @@ def test_option_is_written_as_command_line_flag_or_python_argument(
         ("topic_map", {"old": "new"}, "move.topic-map: {old: new}"),
     ],
 )
-def test_message_for_spec_writes_option_as_spec_key(name: str, value: Value, key: str) -> None:
+def test_option_is_written_as_key_of_spec_in_spec_notation(
+    name: str, value: Value, key: str
+) -> None:
     with spec_notation(_KEYS):
         assert option(name, value) == key
 
 
-def test_option_without_spec_key_is_written_in_notation_of_caller() -> None:
+def test_option_without_spec_key_is_written_as_flag_or_python_argument() -> None:
     with spec_notation(_KEYS):
         assert option("back", True) == "back=True"
     with command_line_notation(), spec_notation(_KEYS):
@@ -84,7 +86,7 @@ def test_option_without_spec_key_is_written_in_notation_of_caller() -> None:
 # -- scope ----------------------------------------------------------------------------------------
 
 
-def test_new_thread_uses_option_notation_of_process() -> None:
+def test_new_thread_uses_command_line_notation_but_not_spec_notation() -> None:
     seen: list[str] = []
     with command_line_notation(), spec_notation(_KEYS):
         thread = Thread(target=lambda: seen.append(option("one_cluster", True)))
@@ -138,7 +140,7 @@ def _passed(call: ast.Call, parameter: _Parameter) -> ast.expr | None:
 
 
 def _imports_option(tree: ast.Module) -> bool:
-    """Return whether ``option`` is ours, and not the declaration of a command's option."""
+    """Return whether ``option`` is the function of migrate.model.option_names in this module."""
     return any(
         isinstance(node, ast.ImportFrom)
         and node.module == "migrate.model.option_names"
@@ -148,7 +150,10 @@ def _imports_option(tree: ast.Module) -> bool:
 
 
 def _named_parameters() -> dict[str, _Parameter]:
-    """Return the parameter of ``option`` and of each function that passes its own on to it."""
+    """Return the parameter for the option name, by function.
+
+    The functions are ``option`` and each function that passes a parameter on to it.
+    """
     found = {"option": _Parameter(0, "name")}
     functions = [
         function

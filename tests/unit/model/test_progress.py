@@ -1,4 +1,4 @@
-"""Long stages show their progress: lines in a log file or a notebook, and nothing twice."""
+"""Long stages show their progress as lines in a log file or a notebook, each line once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_watchers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that has not imported the command line."""
+    """Simulate a program that has not imported the command line."""
     watchers: list[StageWatcher] = []
     monkeypatch.setattr(stages, "watchers", watchers)
     monkeypatch.setattr(progress, "watchers", watchers)
@@ -54,7 +54,7 @@ def test_long_stage_writes_progress_lines_with_last_observation(lines: list[str]
         _wait_for(lines, "    ... waiting for the first batch: 0 s; batch 3 has started")
 
 
-def test_progress_of_inner_stage_is_shown_until_it_ends(lines: list[str]) -> None:
+def test_progress_of_inner_stage_is_shown_until_end_of_inner_stage(lines: list[str]) -> None:
     with timed("outer"):
         with timed("inner"):
             _wait_for(lines, "inner")
@@ -65,7 +65,7 @@ def test_progress_of_inner_stage_is_shown_until_it_ends(lines: list[str]) -> Non
 
 @pytest.fixture
 def slow_lines(no_watchers: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """As ``lines``, with an interval that is long even on a busy machine."""
+    """Like ``lines``, but with an interval that is long even on a busy machine."""
     monkeypatch.setattr(progress, "INTERVAL", 0.5)
     written: list[str] = []
     watcher = ProgressLines(written.append)
@@ -103,7 +103,9 @@ def test_control_characters_in_progress_line_are_escaped(lines: list[str]) -> No
         _wait_for(lines, "\\x1b[2Jbatch")
 
 
-def test_library_call_writes_progress_lines_to_stderr_once(fast: None, no_watchers: None) -> None:
+def test_nested_library_calls_write_each_progress_line_to_stderr_once(
+    fast: None, no_watchers: None
+) -> None:
     @progress_lines()
     def prime() -> None:
         with progress_lines(), timed("priming"):

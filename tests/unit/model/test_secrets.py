@@ -45,9 +45,9 @@ _URLS = [
     "simplecache::s3://AKIA:hush@bucket/flink",
 ]
 _SOME_URLS = [_URLS[1], _URLS[5]]
-# What is fed every one of them.
+# The parameters that are tested with each of these URLs.
 _EVERY_URL = {"checkpoint_dir", "sink", "roots", "master", "output", "flink_rest", "file"}
-# What takes no URL, and why: names, that a target has or a checkpoint holds.
+# The parameters that take no URL, and the kind of their values.
 _NO_URL = {
     "group": "the name of a consumer group",
     "source_group": "the name of a consumer group",
@@ -58,7 +58,7 @@ _NO_URL = {
     "partitions": "a topic, and numbers",
     "until": "a step",
 }
-# In what an argument stands for, a URL has a prefix; in a setting, a name before it.
+# The strings that can precede a URL in the value of a parameter.
 _BEFORE = {
     "left": ["", "spark:", "json:", "csv:"],
     "from_side": ["", "spark:", "json:", "csv:"],
@@ -76,7 +76,7 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
     name: {parameter.name: parameter for parameter in load_command(name).params}
     for name in commands()
 }
-# Each command with each of its parameters that takes a value.
+# Each command, with each parameter that may take a URL.
 _FED = [
     (name, parameter)
     for name, parameters in _PARAMETERS.items()
@@ -85,14 +85,14 @@ _FED = [
 ]
 
 
-def test_every_listed_option_without_url_exists() -> None:
+def test_parameters_listed_in_this_file_exist() -> None:
     known = {name for parameters in _PARAMETERS.values() for name in parameters}
     assert known >= _NO_URL.keys() | _BEFORE.keys()
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with what the commands need to go on to the option that is fed."""
+    """The working directory, with the files that commands read before the tested option."""
     monkeypatch.chdir(tmp_path)
     write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
     files = {"sources/0/0": SEED, "offsets/0": batch('{"t":{"0":9}}'), "commits/0": COMMIT}
@@ -100,7 +100,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# Each command's arguments, by name. A property that nobody knows keeps it from asking a broker.
+# The arguments of each command, by name. Because of an unknown property, no broker is queried.
 _ARGUMENTS: dict[str, dict[str, str]] = {
     "inspect": {"chk": "chk-7"},
     "to-spark": {"chk": "chk-7"},
@@ -152,11 +152,11 @@ def _assert_untold(told: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "fed"), sorted(_FED))
-def test_options_leak_no_secret(name: str, fed: str, here: Path) -> None:
+def test_url_passed_as_option_leaks_no_secret(name: str, fed: str, here: Path) -> None:
     for before in _BEFORE.get(fed, [""]):
         for url in _URLS if fed in _EVERY_URL else _SOME_URLS:
             result = migrate(*_command(name, fed, before + url))
-            # Refused at once, or by what it is used for; but never as a bug, and never taken.
+            # The URL is refused. It is neither accepted nor reported as an internal error.
             assert result.code in (2, 3, 4, 6), (url, result)
             _assert_untold(result.stdout + result.stderr, here)
 
@@ -193,7 +193,7 @@ def test_environment_variables_leak_no_secret(here: Path, monkeypatch: pytest.Mo
         _assert_untold(result.stdout + result.stderr, here)
 
 
-def test_refusal_of_credentials_in_url_has_remedy(here: Path) -> None:
+def test_refusal_of_credentials_in_url_suggests_remedy(here: Path) -> None:
     def seed(url: str) -> Result:
         return migrate("to-spark", "chk-7", "--checkpoint-dir", url)
 
@@ -211,13 +211,15 @@ def test_refusal_of_credentials_in_url_has_remedy(here: Path) -> None:
         assert "migrate refuses credentials in a URL" in read.stderr
 
 
-# -- what others say -------------------------------------------------------------------------------
+# -- messages of other libraries -------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_library_messages_leak_no_secret(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: botocore's message contains the whole endpoint URL."""
-    pytest.importorskip("s3fs")  # an extra
+def test_messages_of_other_libraries_leak_no_secret(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: The message of botocore contained the whole endpoint URL."""
+    pytest.importorskip("s3fs")  # an optional dependency
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hush@127.0.0.1:9/store?a=b")
@@ -270,7 +272,7 @@ _CALLS: dict[str, Callable[[str], object]] = {
 
 
 @pytest.mark.parametrize("call", _CALLS)
-def test_errors_and_logs_of_calls_leak_no_secret(
+def test_errors_and_logs_of_library_functions_leak_no_secret(
     call: str, here: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -280,7 +282,7 @@ def test_errors_and_logs_of_calls_leak_no_secret(
         _assert_untold(f"{caught.value!r} {caught.value} {caplog.text}", here)
 
 
-# -- how a URL is shown ----------------------------------------------------------------------------
+# -- redaction of URLs -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("url", _URLS)
@@ -328,7 +330,7 @@ def test_text_without_credentials_is_unchanged(text: str) -> None:
     assert redact_urls(f"at {text}, or so") == f"at {text}, or so"
 
 
-# -- secrets by their names ------------------------------------------------------------------------
+# -- redaction of secrets by name ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -407,7 +409,7 @@ def test_text_without_secret_is_unchanged(text: str) -> None:
     ids=lambda text: text[:12],
 )
 @pytest.mark.slow
-def test_redaction_is_fast_for_any_text(text: str) -> None:
+def test_redaction_is_fast_for_long_repetitive_text(text: str) -> None:
     began = time.process_time()
     redact_secrets(text)
     assert time.process_time() - began < 2

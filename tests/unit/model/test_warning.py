@@ -1,4 +1,4 @@
-"""Warnings that a block records."""
+"""Record the warnings of a ``with`` block."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from migrate.model.message import Message, warning
 from migrate.model.warning import record_warnings, warn
 
 
-def test_warnings_of_another_thread_are_not_recorded() -> None:
-    """Regression: Two calls of ``prime`` in two threads got each other's warnings."""
+def test_warnings_of_different_thread_are_not_recorded() -> None:
+    """Regression: Two threads that called ``prime`` got each other's warnings."""
     with record_warnings() as outer:
         warn(_warning("first"))
         with record_warnings() as inner:

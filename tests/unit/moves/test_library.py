@@ -38,7 +38,7 @@ from tests.support.golden import golden
 from tests.support.spark_files import SEED, spark_directory
 
 SHARED = (KafkaArguments, ReadArguments, SideArguments, MoveArguments)
-# Options that decide what is shown, not what is done; or that ask people, not programs.
+# Options that control only the output or the confirmation by a user.
 _OF_THE_COMMAND_LINE = {
     "inspect": {"format", "list_", "wide"},
     "state": {"format", "limit", "output"},
@@ -52,7 +52,7 @@ _OF_THE_COMMAND_LINE = {
     "follow": set(),
     "cut-over": {"yes", "dry_run", "init", "flink_rest"},
 }
-# Arguments of a call that the command line draws, asks for, or has in commands of their own.
+# Arguments for progress and confirmation, and arguments that the command line has as commands.
 _OF_THE_LIBRARY = {
     "scan": {"progress"},
     "cut-over": {"confirm"},
@@ -62,7 +62,7 @@ _OF_THE_LIBRARY = {
 
 
 def _arguments(call: Callable[..., Any]) -> set[str]:
-    """The names that a call takes, those of ``**arguments`` among them."""
+    """The parameter names of a function, including the names in ``**arguments``."""
     names = set(python.signature(call).parameters)
     if "arguments" not in names:
         return names
@@ -76,7 +76,7 @@ def _arguments(call: Callable[..., Any]) -> set[str]:
 
 @pytest.mark.parametrize("command", _OF_THE_COMMAND_LINE)
 def test_library_function_takes_options_of_its_command(command: str) -> None:
-    # There is a room of the name `state`.
+    # The function for `state` has a different name, because ``migrate.state`` is a package.
     call = getattr(library, {"state": "read_state"}.get(command, command.replace("-", "_")))
     options = {
         parameter.name
@@ -95,7 +95,7 @@ def test_shared_library_arguments_are_declared_options(arguments: type) -> None:
 
 
 def test_every_command_has_a_library_function() -> None:
-    # `state` is several calls, as there is a package of that name; `explain` prints a text.
+    # `state` has several functions with other names, and `explain` only prints text.
     calls = {name.replace("-", "_") for name in commands()} - {
         *("state", "explain"),
         *("prime", "copy_query", "verify_state"),  # arguments of to_spark and verify
@@ -104,7 +104,7 @@ def test_every_command_has_a_library_function() -> None:
     for name in library.__all__:
         assert getattr(library, name).__name__ == name
     with pytest.raises(ImportError):
-        # That the ignore is of use shows that a type checker, too, takes no name for one of them.
+        # The ignore comment is necessary only because a type checker also rejects an unknown name.
         from migrate import no_such_name  # type: ignore[attr-defined]  # noqa: F401
 
 
@@ -168,7 +168,9 @@ def _in_flight(tmp_path: Path) -> Path:
     )
 
 
-def test_library_refusal_matches_command_and_plan_does_not_raise(tmp_path: Path) -> None:
+def test_library_move_raises_refusals_of_command_but_library_plan_lists_them(
+    tmp_path: Path,
+) -> None:
     chk = _in_flight(tmp_path)
     command = migrate("to-spark", chk)
     assert command.code == 4
@@ -178,7 +180,7 @@ def test_library_refusal_matches_command_and_plan_does_not_raise(tmp_path: Path)
     assert [f"refused: {with_code(reason)}" for reason in refused.value.reasons] == told
     with pytest.raises(library.Refused, match="add allow_in_flight=True") as refused:
         library.to_spark(chk)
-    # What only looks does not raise.
+    # A function that only plans does not raise an error.
     move = library.plan(chk)
     assert refused.value.reasons == move.refusals
     with pytest.raises(library.Refused):

@@ -1,4 +1,4 @@
-"""A refusal names options as its reader writes them; combinations of options are declared."""
+"""Refuse combinations of options, in the notation of the command, the function, or the spec."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _stopped_cut_over(folder: Path, **fields: Any) -> Refused:
         ),
     ],
 )
-def test_refusal_names_options_as_command_call_or_spec_writes_them(
+def test_refusal_shows_options_in_notation_of_command_line_function_or_spec(
     flags: tuple[str, ...],
     arguments: dict[str, Any],
     spec: dict[str, Any],
@@ -90,7 +90,7 @@ def test_refusal_names_options_as_command_call_or_spec_writes_them(
 
 
 @pytest.mark.parametrize("kind", _KINDS)
-def test_declared_option_combinations_refer_to_options_of_same_call(kind: type) -> None:
+def test_declared_combinations_refer_only_to_options_of_same_function(kind: type) -> None:
     declared = options_of(kind)
     for name, (_, declaration) in declared.items():
         for others in (declaration.requires, declaration.excludes, declaration.unless):
@@ -172,7 +172,7 @@ def test_saved_plan_cannot_be_combined_with_move_options(call: Any, tmp_path: Pa
 
 
 def test_empty_partitions_are_refused_with_and_without_plan(tmp_path: Path) -> None:
-    """Regression: With a plan, ``partitions={}`` was ignored, and all its partitions moved."""
+    """Regression: ``partitions={}`` was ignored next to a plan, so all its partitions moved."""
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     plan = library.plan(chk)
     for arguments in ({"plan": plan}, {"chk": chk}):

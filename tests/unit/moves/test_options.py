@@ -21,7 +21,7 @@ from migrate.moves.options import Kafka
         ("[::1], [::2]:9092", ["[::1]"]),
     ],
 )
-def test_address_without_port_is_reported_once(
+def test_address_without_port_triggers_single_note_about_default_port(
     servers: str, addresses: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Regression: The Kafka client used port 9092 without a message."""
@@ -46,10 +46,10 @@ def test_address_without_port_is_reported_once(
     ],
 )
 @pytest.mark.parametrize("name", ["bootstrap_servers", "to_bootstrap_servers"])
-def test_invalid_port_is_refused_without_a_note_about_port_9092(
+def test_invalid_port_is_refused_and_triggers_no_note_about_default_port(
     servers: str, address: str, port: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Regression: A note stated that the address had no port, and that port 9092 was used."""
+    """Regression: A note stated that the address had no port, so port 9092 was used."""
     caplog.set_level(logging.INFO, "migrate")
     with command_line_notation(), pytest.raises(UsageError) as refused:
         Kafka(servers, servers_option=name).config()

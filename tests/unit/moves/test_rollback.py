@@ -1,4 +1,4 @@
-"""The changes to a group that a rollback can name."""
+"""Find the changes to a group whose rollback files are in the same directory."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.support.command import Result, migrate
 
 @pytest.fixture
 def chk(tmp_path: Path) -> Path:
-    """Sources of uid `both` (a and b), `other` (a too, elsewhere) and `rest` (c)."""
+    """Sources with the UIDs `both` (topics a and b), `other` (a at higher offsets), `rest` (c)."""
 
     def operator(number: int, uid: str, **positions: list[int]) -> SourceState:
         held = [split for topic, starts in positions.items() for split in splits(topic, starts)]
@@ -96,10 +96,10 @@ def test_seed_has_file_per_stream(chk: Path, tmp_path: Path) -> None:
         assert (seed / f"sources/{number}/0").read_text() == f"\0v1\n{line}"
 
 
-def test_streams_of_shared_topic_require_one_cluster_option_with_broker(
+def test_topic_of_two_streams_requires_one_cluster_option_if_broker_is_queried(
     chk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The broker answers for one cluster, and the sources do not contain their cluster."""
+    """The broker belongs to one cluster, and the state does not show the cluster of each source."""
     logs = {topic: {0: LogRange(0, 20), 1: LogRange(0, 20)} for topic in "abc"}
     monkeypatch.setattr(
         "migrate.kafka.snapshot.take_snapshot", lambda *_: ClusterSnapshot(logs, "one")
@@ -186,7 +186,7 @@ def test_unassigned_source_of_stopped_job_is_refused(
     partitions: dict[str, set[int]] | None,
     left: list[tuple[str, str]],
 ) -> None:
-    """Regression: The source's records were never consumed, and only a note reported this."""
+    """Regression: The records of this source were never consumed, and only a note reported this."""
     request = move_request(SPARK, {"partitions": partitions})
     told: list[str] = []
     try:

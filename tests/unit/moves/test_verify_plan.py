@@ -85,7 +85,7 @@ def _of_no_operator(plan: dict[str, Any]) -> None:
     plan["checkpoint"]["operators"] = ["ab" * 16]
 
 
-def test_verify_against_older_checkpoint_suggests_moved_checkpoint_or_plan(
+def test_verify_with_older_checkpoint_suggests_moved_checkpoint_or_plan(
     chk: Path, tmp_path: Path
 ) -> None:
     """Regression: The report contained only the number of lost partitions."""
@@ -98,7 +98,7 @@ def test_verify_against_older_checkpoint_suggests_moved_checkpoint_or_plan(
 
 
 @pytest.mark.parametrize("here", [True, False], ids=["rollback file here", "elsewhere"])
-def test_verify_against_older_checkpoint_blames_no_other_client(
+def test_verify_with_older_checkpoint_does_not_ascribe_commits_to_other_client(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: bool
 ) -> None:
     """Regression: Without the rollback file, migrate's commits were ascribed to another client."""
@@ -180,7 +180,7 @@ def test_renamed_topics_are_verified_by_target_name(chk: Path) -> None:
     assert _verify_seed().code == 0
 
 
-def test_plan_of_single_cluster_is_compared_with_this_cluster() -> None:
+def test_plan_for_one_cluster_of_dynamic_source_is_compared_with_same_cluster() -> None:
     chk = golden("2.2/dynamic")
     _plan(chk, "--cluster", "east", "--partitions", "orders:0-1")
     assert _verify_seed().code == 0
@@ -188,7 +188,7 @@ def test_plan_of_single_cluster_is_compared_with_this_cluster() -> None:
     assert migrate("verify", "plan:plan.json", "spark:query").code == 5
 
 
-def test_merged_plan_must_have_lower_of_two_positions(tmp_path: Path) -> None:
+def test_verify_fails_if_merged_plan_has_higher_of_two_positions(tmp_path: Path) -> None:
     operators = [
         source_operator(SourceState({0: splits("t", starts)}, operator_id=bytes([n]) * 16))
         for n, starts in enumerate(([3, 9], [5, 6]))
@@ -218,8 +218,8 @@ def _two_sources(tmp_path: Path, *offsets: list[int]) -> Path:
     return write_checkpoint(tmp_path / "chk-7", *operators)
 
 
-def test_agreeing_sources_are_verified_with_one_cluster_option(tmp_path: Path) -> None:
-    """Regression: Without a plan file, `verify` had no option to merge sources like to-spark."""
+def test_sources_with_equal_positions_are_verified_with_one_cluster_option(tmp_path: Path) -> None:
+    """Regression: Without a plan, `verify` could not merge sources like `to-spark`."""
     chk = _two_sources(tmp_path, [3], [3])
     seeded = migrate("to-spark", chk, "--one-cluster", "--checkpoint-dir", "query")
     assert seeded.code == 0
@@ -238,7 +238,9 @@ def test_agreeing_sources_are_verified_with_one_cluster_option(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("second", [[5], [3, 9]], ids=["offset", "partition"])
-def test_disagreeing_sources_are_refused_without_plan(tmp_path: Path, second: list[int]) -> None:
+def test_verify_requires_plan_for_sources_with_different_positions(
+    tmp_path: Path, second: list[int]
+) -> None:
     chk = _two_sources(tmp_path, [3], second)
     merged = ("--one-cluster", "--merge-sources", "min")
     assert migrate("to-spark", chk, *merged, "--checkpoint-dir", "query").code == 0
@@ -247,7 +249,7 @@ def test_disagreeing_sources_are_refused_without_plan(tmp_path: Path, second: li
     assert "verify the plan that was applied (plan:FILE)" in refused.stderr
 
 
-def test_sources_with_unnamed_clusters_are_refused_without_plan(tmp_path: Path) -> None:
+def test_verify_requires_plan_for_sources_with_unknown_clusters(tmp_path: Path) -> None:
     operators = [
         source_operator(SourceState({0: splits("t", [3])}, operator_id=bytes([n]) * 16))
         for n in range(2)
@@ -264,7 +266,7 @@ def test_sources_with_unnamed_clusters_are_refused_without_plan(tmp_path: Path) 
 def test_positions_chosen_by_policy_are_listed_separately(
     chk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: A start above the position was "verified: ... where the checkpoint ended"."""
+    """Regression: A start chosen by a policy was included in "where the checkpoint ended"."""
     logs = {"t": {0: LogRange(5, 20), 1: LogRange(0, 20), 2: LogRange(0, 20)}}
     snapshot = ClusterSnapshot(logs, "cluster")
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
@@ -286,10 +288,10 @@ def test_positions_chosen_by_policy_are_listed_separately(
     ) in result.stderr
 
 
-def test_partition_at_earliest_counts_as_end_of_checkpoint(
+def test_partition_at_earliest_marker_is_verified_as_start_where_checkpoint_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: The plan counted one fewer partition "where the checkpoint ended"."""
+    """Regression: With a plan, "where the checkpoint ended" counted one partition too few."""
     logs = {"t": {0: LogRange(0, 20), 1: LogRange(2, 20)}}
     snapshot = ClusterSnapshot(logs, "cluster")
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
@@ -307,7 +309,7 @@ def test_partition_at_earliest_counts_as_end_of_checkpoint(
         assert "not an offset of the checkpoint" not in result.stderr
 
 
-# -- plans of other sides ------------------------------------------------------------------------
+# -- plans for queries, files, and groups --------------------------------------------------------
 
 _ID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 _RUN = {
@@ -323,7 +325,7 @@ def test_plan_of_query_is_compared_with_its_batch(tmp_path: Path) -> None:
     old = spark_directory(tmp_path / "old", _RUN)
     _plan(f"spark:{old}")
     assert _verify_seed().code == 0
-    spark_directory(old, _NEXT)  # the batch of the plan is still in its log
+    spark_directory(old, _NEXT)  # the log still contains the batch of the plan
     verified = migrate("verify", "plan:plan.json", "spark:query")
     assert verified.code == 0
     assert verified.stderr.endswith(
@@ -355,7 +357,7 @@ def test_replaced_query_fails_verification(tmp_path: Path) -> None:
     assert f"{old} now belongs to a different query" in result.stderr
 
 
-def test_plan_of_positions_file_is_compared_with_file() -> None:
+def test_plan_from_positions_file_is_compared_with_current_file() -> None:
     Path("side.json").write_text('{"t":{"0":3}}')
     _plan("json:side.json")
     assert _verify_seed().code == 0
@@ -365,7 +367,8 @@ def test_plan_of_positions_file_is_compared_with_file() -> None:
     assert "t-0: its position is 4, but 3 in the plan" in result.stderr
 
 
-def test_verify_of_group_plan_compares_with_plan_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_from_group_is_verified_against_plan_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The offsets of the group at the time of the plan can no longer be read."""
     group = GroupView("g", True, "Empty", "classic", committed={("t", 0): Committed(3)})
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20)}}, "cluster", source_group=group)
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
@@ -379,7 +382,7 @@ def test_verify_of_group_plan_compares_with_plan_only(monkeypatch: pytest.Monkey
 
 
 def test_checkpoint_path_with_colon_is_read(tmp_path: Path) -> None:
-    """If the path exists, a name similar to a mistyped side is a path."""
+    """A path that looks like a mistyped prefix is read if the path exists."""
     write_source(tmp_path / "plans:old" / "chk-3", {0: splits("orders", [7])})
     with pytest.raises(InputError) as refused:
         verify("plans:old/chk-3", "spark:nope")
@@ -388,7 +391,7 @@ def test_checkpoint_path_with_colon_is_read(tmp_path: Path) -> None:
         verify("plans:new/chk-3", "spark:nope")
 
 
-def test_topics_that_only_the_query_reads_are_listed_as_not_compared(tmp_path: Path) -> None:
+def test_verify_lists_topics_that_only_query_reads_as_not_compared(tmp_path: Path) -> None:
     """Regression: A topic that ``subscribePattern`` had added was read but not reported."""
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     log = {"sources/0/0": SEED, "offsets/0": batch('{"t":{"0":5},"u":{"0":7}}')}

@@ -17,7 +17,7 @@ from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.spark_files import SEED, spark_directory
 
-# Nobody listens on this port: it is reserved.
+# No server listens on this reserved port.
 NOBODY = "127.0.0.1:1"
 
 
@@ -87,7 +87,7 @@ def test_invalid_verify_state_options_are_usage_errors(
         ),
     ],
 )
-def test_error_for_moved_option_suggests_new_command(
+def test_error_for_option_that_became_a_command_suggests_command(
     arguments: list[str], replacement: str
 ) -> None:
     result = migrate(*arguments)
@@ -99,7 +99,7 @@ def test_error_for_moved_option_suggests_new_command(
 @pytest.mark.parametrize(
     "arguments", [{"expect": "key"}, {"sample": 3}, {"ttl_ms": None}, {"stopped_at_ms": 1}]
 )
-def test_state_arguments_of_verify_require_state(
+def test_library_verify_refuses_state_options_if_no_state_is_passed(
     checkpoint: Path, query: str, arguments: dict[str, Any]
 ) -> None:
     with pytest.raises(UsageError, match=" require `state`"):
@@ -116,7 +116,7 @@ def test_ttl_option_is_parsed() -> None:
     ]
 
 
-def test_verify_run_without_pyspark_reports_install_command(
+def test_verify_run_suggests_install_command_if_pyspark_is_missing(
     tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resume_check, "find_spec", lambda _: None)
@@ -124,7 +124,7 @@ def test_verify_run_without_pyspark_reports_install_command(
         resume_check.run_first_batch(query, str(tmp_path / "query"), {}, {})
 
 
-def test_verify_run_without_pyspark_queries_no_broker(
+def test_verify_run_queries_no_broker_if_pyspark_is_missing(
     checkpoint: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resume_check, "find_spec", lambda _: None)
@@ -136,7 +136,7 @@ def test_verify_run_without_pyspark_queries_no_broker(
 def test_failed_start_of_spark_is_reported(
     tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # where no Java is
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # a directory without Java
     config = {"bootstrap.servers": NOBODY}
     with pytest.raises(UsageError, match=r"did not start: .*bin/java"):
         resume_check.run_first_batch(query, str(tmp_path / "query"), config, {"spark.jars": "x"})
@@ -162,7 +162,7 @@ def test_password_credentials_are_translated_for_spark() -> None:
     }
 
 
-def test_certificate_files_are_passed_as_text(tmp_path: Path) -> None:
+def test_contents_of_certificate_files_are_passed_to_spark(tmp_path: Path) -> None:
     config = {}
     for name in ("ca", "certificate", "key"):
         (tmp_path / name).write_text(f"the {name}")

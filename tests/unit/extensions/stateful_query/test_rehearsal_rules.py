@@ -77,7 +77,7 @@ def test_cause_of_missing_key_is_unknown_if_ttl_or_checkpoint_time_is_unknown(
 
 
 def test_time_of_copied_checkpoint_does_not_prove_expiry() -> None:
-    """Regression: The copying time of a savepoint was used, so a cleared key was "expired"."""
+    """Regression: The time of the copy was used, so a key cleared by the job was "expired"."""
     newest_access, copied = EARLIER + 5_000, EARLIER + DAY_MS
     expiry = Expiry(60_000, EARLIER, newest_access, copied)
     assert expiry.cause(EARLIER - 1_000, is_new=False) is Cause.UNKNOWN
@@ -301,7 +301,7 @@ def test_per_change_rows_are_not_compared_with_per_batch_rows(mode: str) -> None
 
 
 def test_deduplication_may_output_different_record_of_same_key() -> None:
-    """Rows that differ are not reported as wrong if all of their keys match."""
+    """If all keys match, rows with different records are not reported as wrong."""
     doubt = _doubt((10, 0, 3, 3), keys=(13, 0, 0, 0), fires=False)
     assert doubt is not None and "its keys match" in doubt
     assert _doubt((10, 0, 3, 3), keys=(12, 0, 1, 1), fires=False) is None
@@ -312,7 +312,7 @@ def test_deduplication_may_output_different_record_of_same_key() -> None:
 
 @pytest.mark.parametrize("step_ms", [5, 10])
 @pytest.mark.parametrize("phase_ms", [0, 3, 1_000])
-def test_first_window_of_record_is_first_window_ending_after_record(
+def test_first_window_of_record_has_lowest_end_after_time_of_record(
     step_ms: int, phase_ms: int
 ) -> None:
     ends = [phase_ms + step_ms * number for number in range(-500, 500)]

@@ -138,7 +138,7 @@ def test_unreadable_states_are_reported() -> None:
         take_states(migrate.keyed_states(WITH_KRYO), [f"{unknown.operator_id}/secret"])
 
 
-def test_state_to_prime_has_sql_type_of_each_key_field_and_of_value() -> None:
+def test_sql_types_are_derived_for_key_fields_and_value_of_selected_state() -> None:
     (operator,) = (
         one.operator_id for one in migrate.keyed_states(SAVEPOINT).states if one.name == "accState"
     )

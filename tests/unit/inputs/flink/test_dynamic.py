@@ -278,7 +278,7 @@ def test_every_version_of_dynamic_enumerator_is_read(version: int, cluster_versi
     ("retained_until", "stored"),
     [(None, b"\0"), (1_800_000_000_000, b"\1\0\0\1\xa3\x18\x51\x80\0")],
 )
-def test_dynamic_split_version_2_stores_retention_time(
+def test_retention_time_is_read_from_dynamic_split_of_version_2(
     retained_until: int | None, stored: bytes
 ) -> None:
     split = KafkaSplit("orders", 1, 7)

@@ -78,7 +78,7 @@ def test_reader_split_at_marker_has_no_next_offset(
     assert (position.state, position.start, position.next_offset) == (state, start, None)
 
 
-def test_reader_splits_override_start_of_enumerator(tmp_path: Path) -> None:
+def test_position_of_reader_split_overrides_start_in_enumerator(tmp_path: Path) -> None:
     entry = EnumeratorSplit(KafkaSplit("orders", 0, EARLIEST), ASSIGNED)
     position = _only_position(
         tmp_path, SourceState({0: [KafkaSplit("orders", 0, 40)]}, entries=[entry])
@@ -240,7 +240,7 @@ def test_partly_undecodable_state_of_kafka_source_blocks_move(tmp_path: Path, da
     assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
 
 
-def test_move_is_blocked_by_in_flight_records_with_their_size_and_operator(
+def test_blocker_for_in_flight_records_contains_their_size_and_operator(
     tmp_path: Path,
 ) -> None:
     source = source_operator(SourceState({0: splits("orders", [1])}))

@@ -311,7 +311,7 @@ def test_sink_without_pending_output_is_reported_as_note(sink: Sink, told: str) 
         ),
     ],
 )
-def test_unfinished_files_of_file_sink_are_warned_about(
+def test_unfinished_files_of_file_sink_trigger_warning(
     open_: list[str], code: Code, severity: Severity, told: str
 ) -> None:
     buckets = (FileBucket("closed", False), *(FileBucket(path, True) for path in open_))
@@ -320,7 +320,7 @@ def test_unfinished_files_of_file_sink_are_warned_about(
     )
 
 
-def test_unfinished_files_of_legacy_file_sink_are_warned_about() -> None:
+def test_unfinished_files_of_legacy_file_sink_trigger_warning() -> None:
     _agree(
         _about(_operator(["bucket-states"], keyed=7)), [(Code.FILES_IN_PROGRESS, _WARNING, _ROWS)]
     )
@@ -578,7 +578,7 @@ def test_newer_checkpoint_of_running_job_blocks_move() -> None:
     )
 
 
-def test_contradictory_checkpoint_times_are_warned_about() -> None:
+def test_checkpoint_times_that_contradict_numbers_trigger_warning() -> None:
     lower = _findings(contradicting=(5, 6, 9))
     assert [code for code, _, _ in lower] == [Code.NUMBERING_BEGAN_ANEW]
     assert lower[0][2].startswith(

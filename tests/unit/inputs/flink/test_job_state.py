@@ -714,6 +714,7 @@ def test_old_savepoint_triggers_warning(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flag", ["--checkpoint-dir", "--plan-out"])
 def test_write_from_old_savepoint_requires_proof_or_override(tmp_path: Path, flag: str) -> None:
+    """The proof is a JobManager or a source group that shows no restart after the savepoint."""
     asked, out = _savepoint(tmp_path, 1.5), tmp_path / "out"
     refused = migrate("to-spark", *asked, flag, out)
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr

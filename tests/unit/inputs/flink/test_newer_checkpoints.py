@@ -76,7 +76,7 @@ def test_job_directory_is_refused_if_highest_checkpoint_number_is_not_newest(
     assert "chk-5 in the same directory was written after" in allowed.stderr
 
 
-def test_newest_checkpoint_of_renumbered_job_moves_if_its_path_is_passed(tmp_path: Path) -> None:
+def test_newest_checkpoint_with_lower_number_moves_if_its_path_is_passed(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     moved = migrate("to-spark", job / "chk-5")
     assert (moved.code, moved.stdout) == (0, '{"t":{"0":5}}\n')
@@ -85,7 +85,7 @@ def test_newest_checkpoint_of_renumbered_job_moves_if_its_path_is_passed(tmp_pat
 
 
 @pytest.mark.parametrize("number", [3, 119, 120])
-def test_refusal_of_older_checkpoint_of_renumbered_job_names_newest_checkpoint(
+def test_refusal_of_older_checkpoint_names_newest_checkpoint_even_if_its_number_is_lower(
     tmp_path: Path, number: int
 ) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
@@ -106,7 +106,7 @@ def test_refusal_of_older_checkpoint_of_renumbered_job_names_newest_checkpoint(
         ({3: 50, 5: 30, 9: 20, 120: 10}, ()),
     ],
 )
-def test_latest_run_of_renumbered_job_is_determined_by_times(
+def test_latest_run_is_determined_by_times_if_checkpoint_numbers_have_restarted(
     tmp_path: Path, ages: dict[int, float], newer: tuple[int, ...]
 ) -> None:
     job = _job(tmp_path / "job", ages)
@@ -125,7 +125,7 @@ def test_latest_run_of_renumbered_job_is_determined_by_times(
         {7: 30, 9: 30, 12: 30},
     ],
 )
-def test_highest_checkpoint_number_moves_if_copying_has_changed_file_times(
+def test_checkpoint_with_highest_number_moves_if_copying_has_changed_file_times(
     tmp_path: Path, ages: dict[int, float]
 ) -> None:
     job = _job(tmp_path / "job", ages)
@@ -239,7 +239,7 @@ def test_newer_checkpoint_of_new_run_is_found_despite_higher_number_of_earlier_r
     assert find_newer_checkpoints(str(job / "chk-5"), 5) == NewerCheckpoints((6,), 10.0)
 
 
-def test_scan_reports_renumbered_job_as_not_movable(tmp_path: Path) -> None:
+def test_scan_reports_job_with_restarted_checkpoint_numbers_as_not_movable(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     (candidate,) = discover([str(job)], Files(), latest_only=True)
     outcome = read_candidate(candidate, Files())
