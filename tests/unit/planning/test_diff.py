@@ -131,7 +131,7 @@ def test_diff_record_count_excludes_offsets_outside_log() -> None:
     assert [row.records_between for row in compared.rows] == [10, 25, 0, 0]
 
 
-def test_diff_totals_count_ahead_and_behind_separately() -> None:
+def test_diff_totals_count_offsets_ahead_and_offsets_behind_separately() -> None:
     compared = diff(side({0: 5, 1: 5, 2: 0}), side({0: 8, 1: 2, 3: 0}), {})
     totals = compared.totals
     assert (totals.offsets_ahead, totals.offsets_behind) == (3, 3)
@@ -464,7 +464,10 @@ def test_diff_exports_right_side_in_formats_of_other_programs(tmp_path: Path, fo
 
 @pytest.mark.parametrize("format", _OTHERS)
 def test_export_warns_about_partitions_missing_from_right_side(tmp_path: Path, format: str) -> None:
-    """Regression: The export omitted them silently, so its reader used other offsets."""
+    """Regression: The export omitted them silently.
+
+    The program that read the export then used other offsets.
+    """
     left, right = tmp_path / "left.json", tmp_path / "right.json"
     left.write_text(json.dumps({"a": {"0": 1, "1": 2}, "u": {"7": 3}}))
     right.write_text('{"it\'s":{"0":0},"a":{"10":2,"0":1}}')
@@ -476,7 +479,10 @@ def test_export_warns_about_partitions_missing_from_right_side(tmp_path: Path, f
 
 @pytest.mark.parametrize("format", get_args(RightFormat))
 def test_right_side_without_offsets_is_not_exported(format: RightFormat) -> None:
-    """Regression: The export was an empty file, so its reader kept the old offsets."""
+    """Regression: The export was an empty file.
+
+    The program that read the export then kept its old offsets.
+    """
     empty = diff(side({0: 3}), PositionSet("group:g", {}), {})
     with pytest.raises(Refused, match="group:g has no offset to write"):
         export_right_side(empty, format)
@@ -647,7 +653,7 @@ def test_verify_assumes_start_at_0_for_partition_missing_from_seed() -> None:
 
 
 @pytest.mark.parametrize("expected", [5, 0, Marker.EARLIEST])
-def test_verify_reports_topic_that_query_does_not_read_as_missing(expected: Start) -> None:
+def test_verify_reports_topic_as_missing_if_query_does_not_read_it(expected: Start) -> None:
     """A log that starts at offset 0 is no evidence that the query reads the topic."""
     assert outcomes({0: expected}, {}, {0: (0, 9), 1: (0, 9)}) == {
         0: (StartOutcome.MISSING, 0),
@@ -822,10 +828,7 @@ def group(committed: Mapping[int, tuple[int, str] | tuple[int, str, int | None]]
 
 
 def test_verify_distinguishes_newer_commits_from_too_high_offsets_written_by_migrate() -> None:
-    """A higher offset of another client is a newer commit.
-
-    A higher offset of migrate loses records.
-    """
+    """A higher offset of a different client is a newer commit, but one of migrate loses records."""
     committed = {0: (5, ""), 1: (9, ""), 2: (9, ""), 3: (1, ""), 4: (1, "")}
     checked = verify_group(
         side(dict.fromkeys(range(6), 5)),

@@ -134,14 +134,14 @@ def _swapped(
 
 
 def test_records_copied_to_different_partitions_are_detected_between_samples() -> None:
-    """The mirror exchanged records of two partitions far from the position."""
+    """The exchanged records are between the parts of the logs that migrate samples."""
     old, new = _swapped(1000, 304, 56)
     found = _Found(old, new, {0: 990, 1: 100})
     assert found.outcomes == {MatchOutcome.OTHER_PARTITIONING}
 
 
 @pytest.mark.parametrize("first", [3200, 6300, 9400])
-def test_records_copied_to_different_partitions_are_detected_or_unread_beyond_budget(
+def test_records_copied_to_different_partitions_beyond_budget_are_detected_or_unread(
     first: int,
 ) -> None:
     """Beyond the read budget, migrate may count the exchanged records as unread instead."""
@@ -411,7 +411,7 @@ def test_changed_records_among_equal_records_do_not_inflate_count(position: int)
     assert (match.outcome, match.records) == (MatchOutcome.FILTERED, 1)
 
 
-def test_single_copy_equal_to_first_and_last_record_is_not_at_end() -> None:
+def test_position_is_not_at_end_if_only_copy_equals_first_and_last_record() -> None:
     """Regression: The result was "at the end", but only 1 of 60 records was copied."""
     items = [("beat", 1000) if at in (0, 59) else (f"0/{at}", 1000) for at in range(60)]
     found = _Found({0: _log(items)}, {0: _log(items[:1])}, {0: 60})
@@ -485,13 +485,10 @@ def test_records_before_second_copy_of_first_retained_record_do_not_count_as_com
 
 
 @pytest.mark.parametrize("log_start", [0, 18])
-def test_records_without_original_before_last_copies_do_not_count_as_compared(
+def test_records_of_unknown_origin_before_last_copies_do_not_count_as_compared(
     log_start: int,
 ) -> None:
-    """Regression: The result was "at the end" (log start 0) or "foreign records" (log start 18).
-
-    Retention deleted some of the originals, so these records count as unread.
-    """
+    """Regression: The result was "at the end" (log start 0) or "foreign records" (log start 18)."""
     items = _named(0, 30)
     new = _log([*items[:20], *items[11:18], *_foreign(2, 1000), *items[18:20]], log_start)
     found = _Found({0: _log(items, 18)}, {0: new}, {0: 20})

@@ -170,7 +170,9 @@ def test_copy_with_foreign_or_missing_records_does_not_match(
 @pytest.mark.parametrize(
     ("new", "first", "agreeing"), [("b c d e", 109, (3, 1)), ("e f g h", 100, (0, 4))]
 )
-def test_partial_copy_of_log_is_sufficient(new: str, first: int, agreeing: tuple[int, int]) -> None:
+def test_partial_copy_of_log_is_sufficient_for_match(
+    new: str, first: int, agreeing: tuple[int, int]
+) -> None:
     """The new log contains copies of all records from the first unconsumed record on."""
     match = match_records(_old(LETTERS, 4), _new(new, from_start=False, to_end=False))
     assert _short(match) == _short(Match(MatchOutcome.MATCHED, first, *agreeing))

@@ -244,7 +244,7 @@ _MIN = Policies(merge_sources=MergeSources.MIN)
         ),
     ],
 )
-def test_sources_of_topic_must_agree_on_all_partitions(
+def test_sources_of_topic_must_agree_on_positions_of_all_partitions(
     one: list[Position], other: list[Position], told: str | None
 ) -> None:
     sources = [_source(_A, *one), _source(_B, *other), _source(_C, _at(9, topic="alone"))]
@@ -271,7 +271,7 @@ def test_sources_that_name_the_same_cluster_may_be_merged() -> None:
     assert _refused([alone], Policies()) == []
 
 
-def test_agreeing_sources_with_unnamed_clusters_require_one_cluster_option() -> None:
+def test_agreeing_sources_with_unnamed_clusters_require_option_one_cluster() -> None:
     sources = [
         _source(_A, _at(1), _at(2, topic="u")),
         _source(_B, _at(1)),
@@ -314,7 +314,7 @@ def test_renaming_topic_to_name_of_second_moved_topic_is_refused(
     )
 
 
-def test_single_source_group_for_two_sources_at_committed_marker_is_refused() -> None:
+def test_one_source_group_for_two_sources_at_committed_marker_is_refused() -> None:
     sources = [
         _source(_A, _at(1), _at(Marker.COMMITTED, 1)),
         _source(_B, _at(Marker.COMMITTED), _at(2, 1)),

@@ -346,7 +346,7 @@ def test_planned_partition_derives_difference_progress_and_lag_from_its_fields(
 # -- positions -----------------------------------------------------------------------------------
 
 
-def test_start_is_resolved_against_log() -> None:
+def test_start_position_is_resolved_with_log_offsets() -> None:
     log = LogRange(3, 9)
     for start, expected in (
         (0, 0),

@@ -68,7 +68,7 @@ def test_position_within_log_is_start_offset(tmp_path: Path) -> None:
         (COMMITTED, (5, 9), Verdict.UNRESOLVED, 'source_group="GROUP"'),
     ],
 )
-def test_position_outside_log_or_unresolved_is_refused(
+def test_unresolved_position_or_position_outside_log_is_refused(
     tmp_path: Path, start: int, log: tuple[int, int], verdict: Verdict, says: str
 ) -> None:
     plan = _plan(tmp_path, [start], _log(log))
@@ -175,7 +175,7 @@ def test_conflicting_sources_of_topic_are_refused_until_one_is_chosen(tmp_path: 
     assert make_plan(extraction, chosen, None).next_offsets == {("t", 0): 1, ("t", 1): 3}
 
 
-def test_sources_of_topic_with_equal_positions_require_one_cluster_option(tmp_path: Path) -> None:
+def test_sources_of_topic_with_equal_positions_require_option_one_cluster(tmp_path: Path) -> None:
     extraction = _extraction(
         tmp_path,
         SourceState({0: splits("t", [1, 2])}),
@@ -202,7 +202,7 @@ def test_source_is_chosen_by_operator_id_or_topic(tmp_path: Path) -> None:
         choose(replace(extraction, sources=()), Choice())
 
 
-def test_renaming_to_topic_in_checkpoint_is_refused_unless_topics_are_swapped(
+def test_renaming_topic_to_name_of_second_topic_is_refused_unless_both_are_swapped(
     tmp_path: Path,
 ) -> None:
     extraction = _extraction(tmp_path, SourceState({0: [*splits("a", [1]), *splits("b", [2])]}))

@@ -287,7 +287,7 @@ def test_each_renamed_topic_triggers_warning(tmp_path: Path) -> None:
         ({0}, 2, True, False),  # a group does not need other partitions
     ],
 )
-def test_move_of_some_partitions_to_spark_warns_that_query_must_assign_partitions(
+def test_plan_of_some_partitions_warns_that_spark_query_must_assign_partitions(
     tmp_path: Path, kept: set[int], on_broker: int | None, for_group: bool, narrowed: bool
 ) -> None:
     state = SourceState({0: [*splits("old", [1, 2]), *splits("other", [4, 5])]})
@@ -306,7 +306,7 @@ def test_move_of_some_partitions_to_spark_warns_that_query_must_assign_partition
     assert all("1 topic (the first is new)" in warning for warning in warned)
 
 
-def test_requested_partition_missing_everywhere_is_refused(tmp_path: Path) -> None:
+def test_requested_partition_missing_from_checkpoint_and_broker_is_refused(tmp_path: Path) -> None:
     state = SourceState({0: [*splits("old", [1]), *splits("other", [4])]})
     extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
     wanted = {"old": frozenset({0, 1, 7, 8}), "other": frozenset({3})}
@@ -430,7 +430,7 @@ def test_merged_sources_report_duplicated_records(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("offsets", [([5], [5]), ([5], [7])], ids=["equal", "different"])
-def test_merge_of_sources_with_unnamed_clusters_requires_one_cluster_option(
+def test_merge_of_sources_with_unnamed_clusters_requires_option_one_cluster(
     tmp_path: Path, offsets: tuple[list[int], list[int]]
 ) -> None:
     """Regression: Equal offsets of two clusters were merged without a warning."""
@@ -512,7 +512,7 @@ def test_duplicates_of_running_job_are_counted_in_warning(tmp_path: Path) -> Non
         (NewPartitions.LATEST, {("t", 0): 30}, [(5, 0, 15), (20, 16, 0)]),
     ],
 )
-def test_duplicates_from_running_job_are_limited_by_log_size(
+def test_number_of_duplicates_of_running_job_is_limited_by_log_size(
     tmp_path: Path,
     new_partitions: NewPartitions,
     committed: dict[tuple[str, int], int],

@@ -114,7 +114,9 @@ def test_refusal_lists_up_to_twenty_partitions(number: int, more: str) -> None:
 
 
 @pytest.mark.parametrize(("missing", "more"), [({7}, ""), ({7, 8}, " and 1 more")])
-def test_requested_partitions_missing_everywhere_are_refused(missing: set[int], more: str) -> None:
+def test_requested_partitions_missing_from_checkpoint_and_broker_are_refused(
+    missing: set[int], more: str
+) -> None:
     there = [_planned(0, 5), _planned(1, 6)]
     policies = Policies(partitions={"t": frozenset({0, 1} | missing), "u": frozenset({0})})
     (told,) = messages.missing_partition_refusals([_source(0, 1)], there, policies)

@@ -427,7 +427,7 @@ def test_truncated_avro_commit_is_unreadable(tmp_path: Path) -> None:
 def test_sink_log_with_changed_byte_is_read_or_reported_as_unreadable(
     tmp_path: Path, step: int
 ) -> None:
-    """No changed byte causes any other error."""
+    """No changed byte causes a different error."""
     files = {
         ".hoodie/timeline/20260102000000000_20260102000000001.commit": avro_commit(),
         f"_delta_log/{0:020}.checkpoint.parquet": next(

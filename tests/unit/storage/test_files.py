@@ -470,7 +470,9 @@ def test_unavailable_store_is_not_searched_for_suggestions(
     assert asked[1] == asked[0]
 
 
-def test_missing_file_at_old_location_is_reported_as_missing(tmp_path: Path) -> None:
+def test_state_file_missing_from_original_location_is_reported_with_its_path(
+    tmp_path: Path,
+) -> None:
     chk = tmp_path / _JOB / "chk-7"
     write_with_handle(lambda size: FileHandle("file:/gone/long/ago/state", size), chk)
     result = migrate("inspect", chk)
@@ -478,7 +480,7 @@ def test_missing_file_at_old_location_is_reported_as_missing(tmp_path: Path) -> 
     assert "'/gone/long/ago/state'" in result.stderr
 
 
-def test_linked_checkpoint_directory_is_followed(tmp_path: Path) -> None:
+def test_link_to_checkpoint_directory_is_followed(tmp_path: Path) -> None:
     write_in_files(tmp_path / "other")
     (tmp_path / "chk-7").symlink_to(tmp_path / "other")
     assert _positions(tmp_path / "chk-7") == {0: 100}

@@ -54,7 +54,7 @@ def test_error_for_unsupported_uri_suggests_supported_uri_or_copy(
     assert f"; {advice}" in shown
 
 
-def test_file_uri_of_job_directory_without_checkpoint_is_reported(tmp_path: Path) -> None:
+def test_error_explains_that_file_uri_of_job_directory_has_no_checkpoint(tmp_path: Path) -> None:
     """Regression: The message was "; file: is missing"."""
     job = tmp_path / "43468374059c2ea6b7cf72518ff650e1"
     (job / "shared").mkdir(parents=True)

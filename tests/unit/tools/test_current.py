@@ -22,7 +22,7 @@ from tests.support.current import newer
     ],
     ids=["nothing", "patches and lines", "of each line that is there", "no previews", "connectors"],
 )
-def test_latest_missing_patch_of_each_release_line_is_found(
+def test_newest_missing_patch_release_of_each_minor_version_is_found(
     have: set[str], available: list[str], missing: list[str]
 ) -> None:
     assert newer(have, available) == missing

@@ -107,7 +107,7 @@ def test_group_changed_after_planning_is_refused() -> None:
     assert "the first is a-0: from 1 to 2" in refusal
 
 
-def test_active_and_changed_group_has_two_refusals() -> None:
+def test_active_and_changed_group_is_refused_for_both_reasons() -> None:
     change = pending_commit(_at(a0=5), _group(_at(a0=1)), _group(_at(a0=2), MEMBER))
     assert [refusal.code for refusal in change.refusals] == ["group-active", "group-changed"]
 

@@ -259,7 +259,7 @@ def test_rollback_refuses_group_changed_after_preview_even_with_force() -> None:
         assert "the first is b-0: from 2 to 3" in refusal
 
 
-def test_force_option_of_rollback_overrides_doubts_but_no_refusals() -> None:
+def test_force_option_of_rollback_overrides_doubts_but_not_refusals() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     moved_on = _restoration(file, _group(_at(a0=9, a1=5)))
     assert rollback_refusals(moved_on, moved_on, force=False) == moved_on.unless_forced
