@@ -22,7 +22,10 @@ def kafka_operators(dump: Dump) -> list[dict[str, Any]]:
 
 
 def starts(dump: Dump) -> dict[tuple[str, int], int]:
-    """Return the starting offset in reader state by (topic, partition), each with one reader."""
+    """Return the starting offset of each (topic, partition) in the readers' state.
+
+    Each partition must have only one reader.
+    """
     return {
         (split["topic"], split["partition"]): split["starting_offset"]
         for operator in kafka_operators(dump)
@@ -82,7 +85,7 @@ def drained(dump: Dump) -> None:
 
 
 def held_by(dump: Dump, kind: str, what: str) -> list[Any]:
-    """Return the state of the operators of a kind, as reported by its oracle."""
+    """Return the ``what`` lists in Flink's report on the operators of a kind, joined into one."""
     return [
         held for operator in dump["operators"] if kind in operator for held in operator[kind][what]
     ]
@@ -202,7 +205,7 @@ def markers(dump: Dump) -> None:
 
 
 def stored(dump: Dump) -> list[tuple[int, str, int, int]]:
-    """Return subtask, topic, partition, and number of each entry of FlinkKafkaConsumers' states."""
+    """Return (subtask, topic, partition, stored offset) tuples for all FlinkKafkaConsumers."""
     return [
         (entry["subtask"], entry["topic"], entry["partition"], entry["stored_offset"])
         for operator in dump["operators"]
@@ -211,7 +214,7 @@ def stored(dump: Dump) -> list[tuple[int, str, int, int]]:
 
 
 def stored_offsets(dump: Dump) -> dict[tuple[str, int], int]:
-    """Return the number by (topic, partition), for jobs in which one subtask lists each."""
+    """Return the stored offset of each (topic, partition), each listed by only one subtask."""
     return {(topic, partition): offset for _, topic, partition, offset in stored(dump)}
 
 

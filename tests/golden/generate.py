@@ -1,4 +1,4 @@
-"""Makes the golden checkpoints: real Flink jobs on a real Kafka, described by Flink itself.
+"""Make the golden checkpoints with real Flink jobs on a real Kafka, and with Flink's own report.
 
     python -m tests.golden.generate                      # all of them (`make golden`)
     python -m tests.golden.generate --only '1.20/*'      # one Flink version
@@ -129,7 +129,10 @@ def adopt(version: str, scenario: Scenario, told: dict[str, Any]) -> dict[str, A
 
 
 def kinds(operators: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Return the ids of the KafkaSources and of the other kinds, for an entry of the manifest."""
+    """Return the operator ids by kind, for an entry of the manifest.
+
+    Kinds without operators are omitted, except ``kafka_sources``.
+    """
     return {"kafka_sources": [], **{kind: ids for kind, ids in operators.items() if ids}}
 
 
@@ -191,7 +194,7 @@ def lone_jobs(
 
 
 def record(watermarks: Watermarks, entry: dict[str, Any]) -> None:
-    """Put an entry into the manifest, in place of the entry of the same name."""
+    """Add an entry to the manifest, or replace the entry with the same name."""
     old = json.loads(MANIFEST.read_text())["checkpoints"] if MANIFEST.exists() else []
     kept = [other for other in old if other["name"] != entry["name"]]
     manifest = {
@@ -205,7 +208,7 @@ def record(watermarks: Watermarks, entry: dict[str, Any]) -> None:
 
 
 def to_json(value: Any, indent: str = "") -> str:
-    """Return readable JSON, with an object or array of plain values on one line."""
+    """Return readable JSON, in which an object or array of plain values takes only one line."""
     nested = value.values() if isinstance(value, dict) else value
     if not isinstance(value, dict | list) or not any(isinstance(v, dict | list) for v in nested):
         return json.dumps(value)

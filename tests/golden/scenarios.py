@@ -13,7 +13,7 @@ from tests.support.flink import RELEASES, RUN_BY_TESTS, STANDALONE_JOBS
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One job of GoldenJobs.java, with the way of its stop; `check` checks the job's state."""
+    """One job of GoldenJobs.java, including how it stops; `check` checks the job's state."""
 
     name: str
     description: str
@@ -62,7 +62,7 @@ SNAPSHOTS = (
     ),
 )
 
-# Places of state, and its distribution.
+# The places where Flink stores state, and the distribution of state to subtasks.
 STATE = (
     Scenario(
         "retained-files",
@@ -171,7 +171,7 @@ SOURCES = (
         "sources that start from a timestamp and from specific offsets; one partition has no "
         "record after the timestamp, and one has no specific offset",
         checks.numeric_starts,
-        # 1.15's connector fails for a partition without a record as new as the timestamp.
+        # The connector of 1.15 fails if all records in a partition are older than the timestamp.
         versions=("1.20", "2.2"),
     ),
     Scenario(

@@ -36,7 +36,8 @@ base.
 _SHAPES = """\
 Each row is a job. `canonical` and `native` are savepoints, and `retained` is a checkpoint.
 """
-# The places of keyed state, as jobs (with *) and forms of `tests/golden/state`.
+# For each place where Flink stores keyed state, a pattern for the names of the jobs in
+# `tests/golden/state` that use this place, and the form of their snapshots.
 _KEPT = {
     "canonical savepoint": ("*", "canonical"),
     "heap, native savepoint": ("*", "native"),

@@ -42,7 +42,7 @@ ROW_TESTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The outcomes of all tests with one release of Kafka, by test; ``on`` is the date."""
+    """The outcome of each test with one release of Kafka; ``on`` is the date of the test run."""
 
     release: str
     on: str

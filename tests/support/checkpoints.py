@@ -161,7 +161,7 @@ def write_checkpoint(
     version: int = 3,
     kind: str = RETAINED,
 ) -> Path:
-    """Write a checkpoint directory of operators; `kind` is a name in properties.json."""
+    """Write a checkpoint directory with these operators; `kind` is a name in properties.json."""
     directory.mkdir(parents=True)
     model = Metadata(checkpoint_id, tuple(operators))
     metadata = encode_metadata(model, version, trailing_properties(version, kind))

@@ -88,7 +88,7 @@ def main(work: Path, servers: str, group: str) -> None:
             )
         ]
 
-    # As the command `prime` of a cut-over, with the positions of its plan.
+    # Prime in the same way as the `prime` command of a cut-over, with the positions of its plan.
     plan = work / "plan.json"
     migrate.plan(earlier, bootstrap_servers=servers).save(plan)
     location = str(work / "location")
@@ -139,8 +139,9 @@ def main(work: Path, servers: str, group: str) -> None:
         .start()
     )
     assert query.awaitTermination(_SECONDS)
-    # The end of the session ends the listener. In PySpark 4.0, removeListener can wait forever for
-    # the thread of the events: it holds the lock that this thread waits for.
+    # Do not remove the listener; it ends with the session. In PySpark 4.0, removeListener can wait
+    # forever for the events thread, while the events thread waits for a lock that removeListener
+    # holds.
     end = time.monotonic() + _SECONDS
     newest = max(int(path.name) for path in Path(location, "commits").glob("[0-9]*"))
     while listener.followed is None or listener.followed.batch != newest:

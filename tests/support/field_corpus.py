@@ -1,13 +1,16 @@
-"""Read every checkpoint below a folder, and count what is read, refused by name, or failed.
+"""Read every checkpoint under a folder, and count the results: read, refused, and so on.
 
     python -m tests.support.field_corpus FOLDER...        # prints a table in Markdown
     python -m tests.support.field_corpus --fetch FOLDER   # first gets the test jars of Flink
 
 ``--fetch`` extracts the resources of Flink's published test jars (``TEST_JARS``, Apache-2.0) into
-the folder. They are data only, and are not committed. A file counts by its first bytes, whatever
-its name. *Refused* is an error of the kind ``unsupported``, or a state listed with a reason;
-*damaged* is a file that ends early or has a value that Flink never writes; *incomplete* lacks state
-files, which the folder does not have; *failed* is any other exception, and a defect.
+the folder. They are data only, and are not committed. A file is a checkpoint if it starts with the
+first bytes of a ``_metadata``, whatever its name. The results are:
+
+- *refused*: an error of the kind ``unsupported``, or a state that is listed with a reason
+- *damaged*: a file that ends early, or that contains a value that Flink never writes
+- *incomplete*: a checkpoint whose state files are not in the folder
+- *failed*: any other exception, which is a defect
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ def checkpoints(folder: Path) -> Iterator[Path]:
 
 
 def fetch(folder: Path) -> None:
-    """Extract the resources of ``TEST_JARS`` into folders of their names."""
+    """Extract the resources of each of ``TEST_JARS`` into a folder named after the jar."""
     from jgo.maven import MavenContext
 
     with tempfile.TemporaryDirectory() as repository:

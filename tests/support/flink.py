@@ -80,7 +80,7 @@ _BEAM = ("beam/BeamJob.java", "beam/BeamDump.java")
 
 
 def _beam_job(jars: str, reader: str, experiment: str = "use_deprecated_read") -> StandaloneJob:
-    # The source reads the six partitions of the topics as two splits of three.
+    # The source reads the six partitions of the topics as two splits of three partitions each.
     arguments = (experiment, "orders", "payments", "x")
     return StandaloneJob(jars, BEAM_SOURCES, reader, "BeamJob", _BEAM, arguments, records=80)
 
@@ -264,7 +264,8 @@ def run_mission(
 
     The source starts at the earliest offset, and reads a few records of each partition in turn.
     When every count is reached, each subtask slows down to four records a second until the job is
-    stopped. A partition with some twenty records more than the largest count is read only in part.
+    stopped. If a partition has about twenty records more than the largest count, it is therefore
+    read only in part.
 
     Raises:
         JavaError: the job failed, or did not reach the counts in time.

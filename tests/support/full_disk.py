@@ -1,7 +1,7 @@
 """Run ``migrate`` on a disk that is full from a certain moment on.
 
-A file size limit of 0 bytes (``RLIMIT_FSIZE``) fails in the same calls as a full disk. The error is
-"File too large". Pipes have no limit.
+With a file size limit of 0 bytes (``RLIMIT_FSIZE``), the same calls fail as on a full disk, but the
+error is "File too large". The limit does not apply to pipes.
 
 ``python -m tests.support.full_disk TEXT ARGUMENT...`` sets the limit at the first log message that
 starts with TEXT.

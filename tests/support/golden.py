@@ -25,7 +25,8 @@ ENTRIES: list[dict[str, Any]] = [
         for entry in (*_SYNTHETIC["sources"], *_SYNTHETIC["unreleased"])
     ),
 ]
-# The name of one checkpoint of each scenario. In other versions of Flink, it differs only little.
+# The name of one checkpoint for each scenario. The checkpoints of the same scenario from other
+# versions of Flink differ only slightly.
 ONE_OF_EACH = set({entry["name"].partition("/")[2]: entry["name"] for entry in ENTRIES}.values())
 
 _EARLIEST, _LATEST, _COMMITTED, _NOT_SET = -2, -1, -3, -(1 << 63)

@@ -265,7 +265,7 @@ def snappy_padding() -> bytes:
 
 
 def one_file_of_many_readers(directory: Path, path: Callable[[int], str] = lambda _: "f") -> None:
-    """Write 1000 handles of one 4 MiB file, with a split at its start and its end."""
+    """Write 1000 handles of one 4 MiB file; the file has a split at its start and at its end."""
     stream, (first, _, last) = state_stream([split(0), bytes(4 * MB), split(1)])
     (directory / "f").write_bytes(stream)
     readers = [

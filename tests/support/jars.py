@@ -152,7 +152,7 @@ def _locked(dependency: Dependency) -> Jar:
 
 
 def lock(names: Iterable[str]) -> None:
-    """Resolve sets of jars.toml, and write jars.lock; other sets that it has stay unchanged.
+    """Resolve sets of jars.toml, and write jars.lock; other sets in jars.lock stay unchanged.
 
     Args:
         names: the names of the sets; none for all sets.

@@ -124,7 +124,7 @@ def java_lines(
 
 
 def compile_java(sources: Iterable[Path], classpath: Sequence[Path]) -> Path:
-    """Compile source files, and return the class directory from a cache by hash."""
+    """Compile source files unless their classes are cached, and return the class directory."""
     files = sorted(sources)
     target = cache_dir() / "classes" / _compile_key(files, classpath)
     if target.is_dir():

@@ -359,9 +359,10 @@ class Broker(Service):
 
     @contextmanager
     def second(self, topic: str) -> Iterator[None]:
-        """Run a second broker that has partition 1 of a new topic, and this one partition 0.
+        """Run a second broker, and create a topic with a partition on each of the two brokers.
 
-        The topic has one replica. This broker must be a local process.
+        Partition 0 is on this broker, and partition 1 is on the second broker. The topic has one
+        replica. This broker must be a local process.
         """
         assert isinstance(self._node, _ProcessNode)
         with tempfile.TemporaryDirectory(prefix="kafka-") as home:
@@ -418,7 +419,8 @@ class Broker(Service):
             {
                 **self._client_config(),
                 "enable.idempotence": True,
-                # Consumers read whole batches. With small batches they can stop within a partition.
+                # Consumers read whole batches. With small batches, they can stop in the middle of a
+                # partition.
                 "batch.num.messages": 4,
                 "linger.ms": 5,
             }
@@ -516,7 +518,7 @@ class Broker(Service):
             errors = [tp.error for tp in answer.topic_partitions if tp.error is not None]
             if not errors:
                 return
-            # At the first commit the group's coordinator is missing or still loading.
+            # At the first commit, the group's coordinator may be missing or still loading.
             if (
                 any(error.code() not in _NO_COORDINATOR for error in errors)
                 or time.monotonic() > deadline

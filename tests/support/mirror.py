@@ -24,8 +24,8 @@ _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 _COPY_SECONDS = 90
 _STOP_SECONDS = 30
 
-# The interval at which a worker commits source offsets. A test is shorter, so a killed mirror has
-# committed none.
+# The interval at which a worker commits source offsets. It is longer than a test, so a killed
+# mirror has not committed any offsets.
 _FLUSH_MS = "600000"
 
 # For one node and a quick start.
@@ -138,7 +138,7 @@ class Mirror(Service):
             )
 
     def await_copied(self) -> None:
-        """Wait until each partition's last record is the last one in the target too.
+        """Wait until each partition in the target ends with a copy of the source's last record.
 
         After ``kill``, first append a record to each topic. Copies are in order, so the copy of
         this record follows all second copies.

@@ -1,7 +1,8 @@
 """Model logs and the mirrors that copy them, with the origin of every copy.
 
-The model computes the records that a start at an offset of the new log reads, now and once the
-mirror has copied the rest. It shares no code with ``migrate``, except the type ``Record``.
+The model computes the records that a consumer reads if it starts at an offset of the new log. It
+includes the records that the mirror has not copied yet. The model shares no code with ``migrate``,
+except the type ``Record``.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Original:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Return the distinguishable part; equal records count as copies of one record."""
+        """Return the parts that distinguish records; records with equal parts count as the same."""
         return self.key, self.content, self.time, self.is_tombstone
 
     def at(self, offset: int) -> Record:
@@ -80,7 +81,7 @@ class Copy:
 
 @dataclass(slots=True)
 class ModelLog:
-    """A log from the view of a reader, with its records, its start offset, and its end offset."""
+    """A log as a reader sees it: the records, the log start offset, and the log end offset."""
 
     records: list[Record]
     start: int
@@ -112,7 +113,7 @@ class ModelReader:
         after = log.records[place : place + most_after]
         is_to_end = place + most_after >= len(log.records)
         if is_to_end and len(after) == most_after and after:
-            # A reader stops at the number of records, before it sees the end.
+            # A reader stops as soon as it has enough records, even if it has not seen the log end.
             is_to_end = after[-1].offset + 1 >= log.end
         unread = log.end if is_to_end else (after[-1].offset + 1 if after else at)
         before = log.records[max(0, place - most_before) : place]
@@ -171,8 +172,8 @@ class Case:
         syncs: the syncs of each topic of offset syncs.
         written: all records that the mirror has copied unchanged to their partition, by partition.
             Retention or compaction may have deleted the copies.
-        changed: the same for records that it has changed.
-        has_others: True if other clients write to the new log of a mirror that goes back.
+        changed: like ``written``, but for records that the mirror has changed.
+        has_others: True if other clients also write to the new log of a mirror that rewinds.
     """
 
     kind: str
@@ -213,7 +214,7 @@ class Case:
         )
 
     def lost_and_repeated(self, starts: Mapping[int, int]) -> tuple[int, int]:
-        """Return the number of records that starts at these offsets lose, and that they duplicate.
+        """Return how many records are lost and how many are duplicated by starting at ``starts``.
 
         ``starts`` has all partitions between which the mirror moves records. A superseded record of
         a compacted topic is not lost.
@@ -226,7 +227,7 @@ class Case:
             for copy in copies:
                 if copy.offset >= start and copy.origin is not None:
                     read.append(copy.origin)
-                # No start reads the records of other producers between the mirror's records.
+                # If a start is behind another producer's record, this record is lost.
                 lost += copy.origin is None and first <= copy.offset < start
             read += self.future[partition]
         unread = [
@@ -254,7 +255,10 @@ class Case:
     def _newest_by_key(
         self, read: Iterable[Original], starts: Mapping[int, int]
     ) -> dict[tuple[int, str], float]:
-        """Return the number of the newest record of each key that was read, or is a tombstone."""
+        """Return, for each key, the number of the newest record that was read or is a tombstone.
+
+        If a record of another producer was read, it counts as the newest record of its key.
+        """
         newest: dict[tuple[int, str], float] = {}
         tombstones = (o for p in starts for o in self.originals[p] if o.is_tombstone)
         for o in (*read, *tombstones):
@@ -268,7 +272,7 @@ class Case:
 
 
 def make_case(seed: int) -> Case:
-    """Return a random case; the same for the same seed."""
+    """Return a random case; the same seed always gives the same case."""
     rng = random.Random(seed)
     kind = rng.choice(KINDS)
     numbers = range(1 if rng.random() < 0.7 and kind != "re-partitioning" else rng.choice((2, 3)))
@@ -276,7 +280,7 @@ def make_case(seed: int) -> Case:
     reads_committed = rng.random() < 0.4
     # In a compacted topic, equal records count as one.
     style = "distinct" if compacts else rng.choice(("distinct", "distinct", "runs", "few"))
-    # This draw leaves the seeds of ``FALSE_ONCE`` as they are.
+    # This draw has its own generator, so that the seeds in ``FALSE_ONCE`` keep their cases.
     if style != "distinct" and random.Random(f"beats 1531 {seed}").random() < 0.25:
         style = "beats"
     clock = rng.choice(("rising", "rising", "constant", "mixed"))
@@ -292,7 +296,7 @@ def make_case(seed: int) -> Case:
         kind, originals, {}, {}, {}, {}, {}, positions, reads_committed,
         compacts and rng.random() < 0.6, compacts and rng.random() < 0.7,
     )  # fmt: skip
-    # This draw, too.
+    # So does this draw.
     others = random.Random(f"others 176 {seed}").random() < 0.3
     case.has_others = others and kind in ("went back", "going back")
     gone_before = dict.fromkeys(numbers, 0)
@@ -380,13 +384,13 @@ def _has_lost_witness(case: Case) -> bool:
     for partition, copies in case.copies.items():
         origins = [copy.origin for copy in copies if copy.origin is not None]
         is_kept = [(o.partition, o.number) in kept for o in origins]
-        # A copy of a record that the old log has lost, although it still has an equal record.
+        # The old log has lost a copied record, but it still contains an equal record.
         if any(
             not there and o.identity in identities
             for there, o in zip(is_kept, origins, strict=True)
         ):
             return True
-        # Records of other partitions between copies of records that the old log has lost.
+        # Records of other partitions are between copies of records that the old log has lost.
         own = [
             o.partition == partition and there for there, o in zip(is_kept, origins, strict=True)
         ]
@@ -442,7 +446,7 @@ _Entry = TypeVar("_Entry", Original, Copy)
 
 
 def _compacted(rng: random.Random, records: list[_Entry]) -> list[_Entry]:
-    """Remove superseded records, and tombstones, up to a place that the cleaner has reached."""
+    """Compact the records up to a random place: remove superseded records, and maybe tombstones."""
     reached = rng.randint(0, len(records))
     newest = {_key(record): index for index, record in enumerate(records[:reached])}
     drops_tombstones = rng.random() < 0.5
@@ -463,7 +467,11 @@ def _is_tombstone(record: Original | Copy) -> bool:
 
 
 def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) -> None:
-    """Copy the records, as the kind of mirror does; sets copies, ranges and future."""
+    """Copy the visible records as a mirror of the case's kind does.
+
+    Set the copies, the ranges of the new log, the records that are still to be copied (``future``),
+    ``written``, ``changed``, and ``is_hidden`` of the case.
+    """
     numbers, kind = list(visible), case.kind
     writes_markers = kind == "transactional" or rng.random() < 0.15
     size = rng.choice((1, 2, 5, 20))
@@ -487,7 +495,7 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
         logs[partition].append(Copy(offset, origin, record))
 
     for p in numbers:
-        if rng.random() < 0.1:  # an older life of the topic
+        if rng.random() < 0.1:  # the topic had records before the mirror started
             for _ in range(rng.randint(1, 4)):
                 write(p, None)
     passes = {p: _passes(rng, kind, len(visible[p])) for p in numbers}
@@ -510,7 +518,7 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
                     batches[p][at - 1 : at + 1] = batches[p][at - 1 : at + 1][::-1]
         elif kind == "two mirrors":
             batches[p] = _riffled(rng, batches[p], batches[p])
-    # The partitions' batches are in any order among each other.
+    # Interleave the batches of the partitions at random; keep the order within each partition.
     order = [p for p in numbers for _ in batches[p]]
     rng.shuffle(order)
     left = {p: iter(batches[p]) for p in numbers}
@@ -524,20 +532,20 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
             if not drops(origin):
                 write(there, origin, kind == "changing" and rng.random() < 0.1)
         if writes_markers:
-            # The marker, and the records and the marker of an aborted transaction.
+            # Add a commit marker and, in some cases, the offsets of an aborted transaction.
             ends[there] += 1 if rng.random() < 0.9 else len(batch) + 2
         while foreign_left and rng.random() < 0.4:
             write(p, None)
             foreign_left -= 1
     for p in numbers:
-        # A mirror may have rewound, skipped, or dropped records, and copied no records afterwards.
-        # It then looks like a mirror that has not, so these records count as copied later.
+        # If a mirror has rewound, skipped, or dropped records, and then copied no more records, it
+        # looks like a mirror that will still copy them. Such records therefore belong to the future.
         newest_first = (o.number for o in written[::-1] if o.partition == p)
         is_complete = kind in ("reordering", "two mirrors")
         last = max(newest_first, default=-1) if is_complete else next(newest_first, -1)
         rest = [origin for origin in visible[p] if origin.number > last]
         case.future[p] = rest
-        # A dropped record that equals a different one, and the mirror's newest copies.
+        # If an earlier record equals the newest copied one, dropped records leave no evidence.
         equal = {o.identity for o in visible[p] if o.number < last}
         newest = [o for o in visible[p] if o.number == last]
         case.is_hidden |= kind in ("filtering", "skipping") and any(
@@ -561,7 +569,7 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
 def _with_short_pass(
     rng: random.Random, passes: list[tuple[int, int]], count: int
 ) -> list[tuple[int, int]]:
-    """Let half of the mirrors copy everything, and go back for a few records."""
+    """Let half of the mirrors copy everything, then rewind, and copy a few records again."""
     if rng.random() < 0.5:
         return passes
     first = rng.randint(0, count)
@@ -570,7 +578,7 @@ def _with_short_pass(
 
 
 def _add_others(rng: random.Random, copies: list[Copy]) -> int:
-    """Add records of other clients, most of them among the last copies; return their number."""
+    """Insert records of other clients, mostly near the end; return the number of added records."""
     number = rng.randint(1, 6)
     for _ in range(number):
         last = rng.choice((0, len(copies), max(0, len(copies) - rng.randint(0, 8))))
@@ -591,7 +599,7 @@ def _add_others(rng: random.Random, copies: list[Copy]) -> int:
 
 
 def _riffled(rng: random.Random, one: list[_Batch], other: list[_Batch]) -> list[_Batch]:
-    """Return the batches of two mirrors, each in order."""
+    """Interleave the batches of two mirrors at random; keep the order of each mirror's batches."""
     left, mixed = [list(one), list(other)], list[_Batch]()
     while batches := rng.choice([some for some in left if some] or [[]]):
         mixed.append(batches.pop(0))
@@ -599,7 +607,7 @@ def _riffled(rng: random.Random, one: list[_Batch], other: list[_Batch]) -> list
 
 
 def _dropping(rng: random.Random, kind: str) -> Callable[[Original], bool]:
-    """Return which records a mirror drops."""
+    """Return a function that decides whether a mirror drops a record."""
     if kind != "filtering":
         return lambda _: False
     how = rng.choice(("one", "key", "some"))
@@ -617,7 +625,7 @@ def _dropping(rng: random.Random, kind: str) -> Callable[[Original], bool]:
 
 
 def _passes(rng: random.Random, kind: str, count: int) -> list[tuple[int, int]]:
-    """Return the ranges of records that the mirror copies, one after the other."""
+    """Return the ranges of records that the mirror copies, in the order in which it copies them."""
     end = count
     if kind in ("lagging", "compacting and lagging") or rng.random() < 0.2:
         end = rng.randint(0, count)

@@ -54,11 +54,12 @@ def append(
         broker: the broker.
         topic: the topic.
         values: the values by partition.
-        keyed: True for records with a key, the part of the value before ``=``.
+        keyed: True to use the part of each value before ``=`` as the record's key.
         headers: the headers of each record.
         timestamp_ms: the timestamp of each record; None for the time of the call.
-        transaction: ``commit`` or ``abort`` for one transaction with all records. Its end is a
-            control record in each partition with records; a control record takes an offset.
+        transaction: ``commit`` or ``abort`` to append all records in one transaction, which ends
+            this way. At its end, each partition with records gets a control record, which takes an
+            offset.
     """
     settings: dict[str, str | int] = {
         "bootstrap.servers": broker.bootstrap_servers,

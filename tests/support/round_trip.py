@@ -57,7 +57,7 @@ def read_sink_states(flink: str, elements: Iterable[tuple[str, bytes]]) -> list[
     """Decode elements of a KafkaSink's "writer" or "committer" list states with Flink.
 
     A decoded writer element has a prefix and the open transactions. A decoded committer element has
-    requests. An element of kind "files" is of a FileSink's committers.
+    requests. An element of the kind "files" comes from the committers of a FileSink.
     """
     with tempfile.NamedTemporaryFile("w", encoding="ascii") as requests:
         requests.writelines(f"{kind} {element.hex()}\n" for kind, element in elements)

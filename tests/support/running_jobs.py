@@ -27,8 +27,8 @@ def running_job(
     """Run a cluster; yield its REST address and the id of the job that reads Kafka.
 
     ``topic`` is a pattern of topics. The job takes a checkpoint every 200 ms. At the end, it is
-    cancelled, and its last checkpoints are retained under ``checkpoints``. Their number is
-    ``retained`` with a ``job_id``, and otherwise 3.
+    cancelled, and its last checkpoints are retained under ``checkpoints``. If ``job_id`` is set,
+    ``retained`` checkpoints are retained, and otherwise 3.
     """
     jars = classpath(f"flink-{version}")
     command = java_command(

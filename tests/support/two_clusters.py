@@ -1,7 +1,8 @@
-"""Run two clusters, a real MirrorMaker 2 between them, and a Flink job that has read a part.
+"""Run two clusters, a real MirrorMaker 2, and a Flink job that has read part of the records.
 
-Each topic is one scene. The topics in ``MANY`` have the same records in every partition, so that
-one command can translate every position of them.
+MirrorMaker 2 copies from the old cluster to the new one. Each topic is a test case. A topic in
+``MANY`` has the same records in every partition, so that one command can translate all positions in
+this topic.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def values(log: Log) -> dict[int, str]:
 
 
 def lost_and_repeated(expected: Counter[str], read: Iterable[str]) -> tuple[int, int]:
-    """Return the number of expected values that were not read, or that were read too often."""
+    """Return how many expected values were not read, and how many values were read too often."""
     counted = Counter(read)
     return (expected - counted).total(), (counted - expected).total()
 

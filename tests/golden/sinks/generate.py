@@ -1,9 +1,9 @@
-"""Regenerate the golden tables, with the files of real writers and the writers' reports.
+"""Regenerate the golden tables: files that real writers wrote, and the writers' reports.
 
     python -m tests.golden.sinks.generate [NAME…]     # such as hudi-6; without one, all
 
-Rows are omitted, as are other files that `sink_memory` does not read. Tables contain the paths of
-their original place. They are therefore written under the neutral `/flink`.
+Files with rows are omitted, and so are all other files that `sink_memory` does not read. Tables
+contain the absolute paths of their files. They are therefore written under the neutral `/flink`.
 """
 
 from __future__ import annotations
@@ -133,7 +133,11 @@ def paimon_by_flink() -> dict[str, Any]:
 
 
 def _jobs(table: Path, writer: str, jobs: Iterable[str], lines: Iterable[str]) -> dict[str, Any]:
-    """Return the programs' reports: rows passed to the sink, rows in the table, and its memory."""
+    """Return a table's entry from the output lines of its jobs.
+
+    Each line contains the number of rows that the job passed to the sink, the number of rows in the
+    table afterward, and the number and the name that the table stores for the job.
+    """
     told = []
     memory: dict[str, int] = {}
     rows = 0

@@ -50,7 +50,7 @@ class Tables:
     def twice(
         self, name: str, start: Write, count: Callable[[str], int], memory: Callable[[str], Any]
     ) -> Told:
-        """Run two queries one after the other; save the first one's output as ``name``."""
+        """Run two queries, one after the other, and copy the table after the first to ``name``."""
         kept = self.folder / name
         live = self.folder / f"live-{name}"
         self._run(start, live, 0)
@@ -97,7 +97,10 @@ def files(tables: Tables) -> Told:
 
 
 def delta(tables: Tables, name: str, options: Mapping[str, str] | None, **conf: str) -> Told:
-    """Write with ``options`` of the batch writer in foreachBatch; None for Delta's own stream."""
+    """Write a Delta table from foreachBatch, with ``options`` for the batch writer.
+
+    If ``options`` is None, write with Delta's own streaming sink.
+    """
     for key, value in conf.items():
         tables.spark.conf.set(key.replace("__", "."), value)
 

@@ -2,8 +2,8 @@
 
     python -m tests.golden.spark.generate [NAME…]     # such as 4.1; without one, all
 
-State stores are omitted, because no test reads them and they are most of the bytes. The log of the
-file source contains the folder that it read, so this folder gets a neutral name.
+State stores are omitted, because they make up most of the bytes, and no test reads them. The log of
+the file source contains the path of the folder that it read, so this folder gets a neutral name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FOLDER = re.compile(rb'file:///[^"]*/')
 
 
 def generate(name: str) -> list[dict[str, Any]]:
-    """Write the checkpoint locations of one line of Spark; return their entries in the manifest."""
+    """Write the checkpoint locations of one minor version of Spark; return the manifest entries."""
     in_venv = name == minor_version(VENV_RELEASE)
     version = VENV_RELEASE if in_venv else environments()[name].version
     with Broker() as broker, tempfile.TemporaryDirectory(prefix="spark-golden-") as work:
@@ -77,12 +77,12 @@ def _entries(name: str, version: str, jobs: Mapping[str, Any]) -> list[dict[str,
 
 
 def has_golden(name: str) -> bool:
-    """Return whether checkpoint locations of this line of Spark exist."""
+    """Return whether checkpoint locations of this minor version of Spark exist."""
     return any(entry["name"].startswith(f"{name}/") for entry in _manifest())
 
 
 def renew(name: str) -> None:
-    """Write the checkpoint locations of one line of Spark, and the manifest."""
+    """Write the checkpoint locations of one minor version of Spark, and update the manifest."""
     entries = generate(name)
     kept = [entry for entry in _manifest() if not entry["name"].startswith(f"{name}/")]
     ordered = sorted([*kept, *entries], key=lambda entry: str(entry["name"]))

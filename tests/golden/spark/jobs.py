@@ -23,18 +23,18 @@ class Job:
     """One query.
 
     Attributes:
-        since: the first line of Spark that can run it.
-        but_not: a later line that cannot run it.
-        topics: the Kafka sources' topics, one source each.
+        since: the first minor version of Spark that can run the query.
+        but_not: a later minor version that cannot run the query.
+        topics: the topics; each topic has its own Kafka source.
         conf: the settings of the session.
         options: the options of the stream's writer.
-        file_source: True for a source of files before the Kafka sources.
+        file_source: True to add a file source before the Kafka sources.
         stateful: True to store each record's identity in a state store.
         names: True to name each source after its topic.
         names_sink: True to name the sink.
         fails_in: the batch in which the query fails after its offsets were logged.
-        repartitions: True to repartition its state afterwards, with the location's own tool, and to
-            skip a failed batch.
+        repartitions: True to repartition the state after the first run, with Spark's offline tool,
+            which also skips a failed batch.
         records_per_batch: the number of records, low enough for several batches.
     """
 
@@ -62,7 +62,7 @@ JOBS = (
     Job("failed-batch", fails_in=2, but_not=(4, 1)),
     Job(
         "async-progress",
-        # The batches are some 200 ms apart, and the query logs about every fourth one.
+        # A batch starts about every 200 ms, and the query logs about every fourth batch.
         options={
             "asyncProgressTrackingEnabled": "true",
             "asyncProgressTrackingCheckpointIntervalMs": "700",

@@ -38,7 +38,10 @@ class _Runner:
         self._produced = 0
 
     def run(self, job: Job, checkpoint: Path) -> dict[str, Any]:
-        """Run the query, and then a copy for its next offsets: ``{topic: {partition: n}}``."""
+        """Run a query, and then restart it from a copy of its checkpoint location.
+
+        Return the start offsets of both, each in the format ``{topic: {partition: offset}}``.
+        """
         for key, value in (job.conf or {}).items():
             self._session.conf.set(key, value)
         try:
@@ -122,7 +125,8 @@ class _Runner:
             while not query.recentProgress:
                 assert query.isActive and time.monotonic() < deadline, query.exception()
                 time.sleep(0.2)
-            # The JVM's progress, because PySpark's form of an offset differs by its version.
+            # Read the progress from the JVM, because PySpark's format of offsets depends on its
+            # version.
             progress = json.loads(query._jsq.recentProgress()[0].json())
         finally:
             query.stop()

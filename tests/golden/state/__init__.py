@@ -25,7 +25,7 @@ An entry of the manifest, with paths relative to this directory:
 Each state has `state` (its name), `kind` (value, list, map, reducing, aggregating, or timers), and
 either `entries` or `unreadable`. If only the job's own code can read the bytes of a value,
 `unreadable` is the name of its class. An entry is a line of `migrate state --format json`:
-    key_group    KeyGroupRangeAssignment's
+    key_group    as computed by KeyGroupRangeAssignment
     key
     namespace    omitted for VoidNamespace and GlobalWindow; a window is {"start", "end"} in epoch
                  milliseconds, and a slice of SQL is its end

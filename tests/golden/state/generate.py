@@ -1,4 +1,4 @@
-"""Makes the golden snapshots with keyed state: real Flink jobs, described by Flink itself.
+"""Make the golden snapshots with keyed state with real Flink jobs, and with Flink's own report.
 
     python -m tests.golden.state.generate                   # all of them (`make golden`)
     python -m tests.golden.state.generate --only '1.20/*'   # one Flink version

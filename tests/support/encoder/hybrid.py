@@ -12,7 +12,7 @@ from tests.support.encoder.data_output import DataOutput
 def encode_hybrid_split(
     source_index: int, split_id: str, split: bytes, split_version: int = 0
 ) -> bytes:
-    """Encode a split in version 0 of HybridSource's split serializer, the only one.
+    """Encode a split like HybridSource's serializer in version 0, its only version.
 
     Args:
         source_index: the index of the source that has the inner split.
@@ -31,7 +31,7 @@ def encode_hybrid_split(
 def encode_hybrid_enumerator(
     source_index: int, enumerator_version: int, enumerator: bytes
 ) -> bytes:
-    """Encode an enumerator in version 0 of HybridSource's enumerator serializer, the only one.
+    """Encode an enumerator like HybridSource's serializer in version 0, its only version.
 
     Args:
         source_index: the index of the current source.

@@ -63,7 +63,7 @@ class StreamCluster:
 
 
 def encode_split(topic: str, partition: int, start: int, stop: int = NO_STOPPING_OFFSET) -> bytes:
-    """Encode a split in version 0 of `KafkaPartitionSplitSerializer`, the only one."""
+    """Encode a split like `KafkaPartitionSplitSerializer` in version 0, its only version."""
     out = DataOutput()
     out.utf(topic)
     out.i32(partition)
@@ -194,7 +194,7 @@ def encode_coordinator(
 ) -> bytes:
     """Encode the coordinator state of a source operator, as `SourceCoordinator` writes it.
 
-    A `SplitAssignmentTracker` is only at the end of version 0. Flink no longer reads it.
+    Only version 0 ends with a `SplitAssignmentTracker`, which Flink no longer reads.
     """
     if assignment_tracker and version != 0:
         raise ValueError(f"coordinator state of version {version} holds no assignment tracker")

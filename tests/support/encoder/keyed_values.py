@@ -36,7 +36,7 @@ class Serializer(Protocol):
 
 
 def _text(out: DataOutput, value: str | None) -> None:
-    """Write like `StringValue.writeString`, the number of UTF-16 units plus 1, and the units."""
+    """Write like `StringValue.writeString`: the number of UTF-16 units plus 1, and the units."""
     if value is None:
         out.raw(b"\0")
         return
@@ -246,7 +246,7 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class NullableOf:
-    """A nullable value; `padding` is the length of a value if nulls are padded to it, else 0."""
+    """A nullable value; `padding` is the length to which nulls are padded, or 0."""
 
     of: Serializer
     padding: int = 0
@@ -269,7 +269,7 @@ class NullableOf:
 
 @dataclass(frozen=True, slots=True)
 class Pojo:
-    """A POJO without subclasses and inherited fields."""
+    """A POJO without subclasses or inherited fields."""
 
     class_name: str
     fields: tuple[tuple[str, Serializer], ...]

@@ -350,7 +350,7 @@ class ChangelogBytesHandle:
 class ChangelogFilesHandle:
     """Changes in files: pairs of the offset in the stream and the stream's handle.
 
-    `size` is not the sum of the files, because several handles may share a file.
+    `size` is not the sum of the files' sizes, because several handles may share a file.
     """
 
     first_key_group: int
@@ -505,8 +505,8 @@ class Metadata:
 def encode_metadata(metadata: Metadata, version: int, properties: bytes = b"") -> bytes:
     """Encode a `_metadata` file.
 
-    `properties` are the Java-serialized CheckpointProperties, at the end since version 4. Flink's
-    are in `tests/golden/synthetic/properties.json`.
+    `properties` are the Java-serialized CheckpointProperties, which end the file since version 4.
+    `tests/golden/synthetic/properties.json` contains properties that Flink wrote.
     """
     if version not in METADATA_VERSIONS:
         raise ValueError(f"no metadata of version {version}")

@@ -167,7 +167,7 @@ def _write_meta_info(
 
 
 def _write_serializer_snapshot(out: DataOutput) -> None:
-    """Write a serializer as Flink 1.7 and later do, by its snapshot's class without content."""
+    """Write a serializer as Flink 1.7 and later do: the class of its snapshot, without content."""
     out.i32(2)
     out.utf(_SERIALIZER_SNAPSHOT)
     out.i32(_SERIALIZER_SNAPSHOT_VERSION)

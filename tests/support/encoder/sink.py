@@ -65,7 +65,7 @@ def encode_writer_element(prefix: str, version: int, open_transactions: Mapping[
 def encode_file_writer_element(
     bucket: str, bucket_path: str, in_progress: bytes | None, version: int = 3
 ) -> bytes:
-    """Encode an element of a FileSink's writers, a bucket with its in-progress file or None."""
+    """Encode an element of a FileSink's writer state: a bucket, and its in-progress file if any."""
     state = DataOutput()
     state.i32(0x1E764B79)
     identifier = bucket.encode()
@@ -88,7 +88,7 @@ def encode_committer_element(
     """Encode an element of the committers' state, as a version of Flink writes it.
 
     `checkpoints` are the committables by checkpoint and subtask. Flink 1.14 stores only the
-    committables. Its FileSink writes them in version 1, later ones in version 2.
+    committables. The FileSink of Flink 1.14 writes them in version 1, and later ones in version 2.
     """
     out = DataOutput()
     out.i32(_MAGIC)
