@@ -323,7 +323,7 @@ def _on_one_core(scan: Scan, scans: list[Scan]) -> Scan:
 
 
 def _seconds_per_thousand(smaller: Scan, larger: Scan) -> float:
-    """Return the seconds for each thousand of the checkpoints that are only in the larger scan."""
+    """Return the seconds per thousand additional checkpoints in the larger scan."""
     seconds = larger["seconds"]["median"] - smaller["seconds"]["median"]
     return seconds / (larger["checkpoints"] - smaller["checkpoints"]) * 1_000
 

@@ -18,7 +18,7 @@ _TIMEOUT_SECONDS = 1_800
 
 
 class BenchmarkError(RuntimeError):
-    """A command that failed, or that had a result other than the expected one."""
+    """A command failed, or it did not have the expected result."""
 
 
 @dataclass(frozen=True, slots=True)

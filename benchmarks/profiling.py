@@ -59,8 +59,9 @@ def _shares(stats: pstats.Stats) -> list[Share]:
 def _table(stats: pstats.Stats) -> dict[_Function, tuple[int, int, float, float, _Callers]]:
     """Return the figures of each function.
 
-    They are the number of calls (twice), the function's seconds, the seconds including the
-    functions that it calls, and the same four figures by caller.
+    The figures are the number of primitive calls, the number of all calls, the seconds in the
+    function itself, the seconds including the functions that it calls, and the same four figures
+    for each caller.
     """
     return stats.stats  # type: ignore[attr-defined, no-any-return]  # it is not public
 

@@ -34,7 +34,7 @@ class Figures(TypedDict):
 
 
 class Share(TypedDict):
-    """The share of migrate's time that a module spends."""
+    """A module's share of migrate's time."""
 
     module: str
     share: float
@@ -80,15 +80,15 @@ class Growth(TypedDict):
 class Scan(TypedDict):
     """The figures of a scan of generated checkpoints with a number of cores."""
 
-    # "this machine" is `migrate scan`. "this machine, Parquet" is the same with tables as output.
-    # "reading alone" is processes that only read the checkpoints. The last one is "on Spark,
-    # Parquet".
+    # What was measured: "this machine" is `migrate scan`. "this machine, Parquet" and "on Spark,
+    # Parquet" also write tables. "reading alone" stands for processes that only read the
+    # checkpoints.
     where: str
     cores: int
     checkpoints: int
-    # The duration of the whole command, or on Spark, of the scan without the two starts below.
+    # The duration of the whole command. On Spark, the two durations below are not included.
     seconds: Spread
-    # On Spark, the start of the session, and the first scan, with few checkpoints.
+    # On Spark: the duration of the session's start, and of the first scan, with few checkpoints.
     start_seconds: Spread
     first_seconds: Spread
     # The CPU time of all processes, and the part of it that only one process can do. Both are 0 on
@@ -104,7 +104,8 @@ class StateShape(TypedDict):
     name: str
     entries: int
     file_bytes: int
-    # The entries per second of CPU of the warm reader, and the CPU time before that, by reader.
+    # By reader: the entries per second of CPU time once the reader is warm, and the CPU time until
+    # then.
     rates: dict[str, Spread]
     starts: dict[str, Spread]
     # The kernel's rate, divided by the rate of the other reader, by the name of the other reader.

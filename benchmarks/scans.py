@@ -29,7 +29,7 @@ _CORES = (1, 2, 2, 1)
 
 
 class _Case(NamedTuple):
-    """A number of checkpoints, and the number of times that ``_CORES`` is repeated for them."""
+    """A number of checkpoints to scan, and how many times to run the sequence in ``_CORES``."""
 
     checkpoints: int
     rounds: int
@@ -37,8 +37,8 @@ class _Case(NamedTuple):
 
 
 _CASES = (_Case(20, 3), _Case(3_000, 2), _Case(10_000, 1, parquet=True))
-# The numbers of checkpoints for the reading alone, for the scan on Spark, and for the first scan on
-# Spark.
+# The numbers of checkpoints: for the processes that only read, for the scans on Spark, and for the
+# first scan on Spark.
 _ONLY_READ = 3_000
 _ON_SPARK = (3_000, 10_000)
 _FIRST_ON_SPARK = 20
@@ -180,7 +180,7 @@ def _scan_command(case: _Case, cores: int, folder: Path, out: Path) -> list[str]
 
 
 def _alone_seconds(folder: Path, work: Path) -> float:
-    """Return the CPU time of the start and the search, the part for only one process."""
+    """Return the CPU time of the start and the search, which only one process can do."""
     starts = [
         run([sys.executable, "-m", "migrate", "scan", str(work / "empty")], work / "stdout")
         for _ in _CORES

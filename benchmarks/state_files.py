@@ -131,11 +131,13 @@ def encoded_state(
 
 
 def read_pairs(group: bytes, state: int) -> list[_Pair]:
-    """Return the keys, without the flag, and the values of a state in a canonical key group.
+    """Return the (key, value) pairs of a state in a canonical key group.
+
+    The flag in the first byte of a key is removed.
 
     Args:
         group: the bytes of the key group.
-        state: the number of the state.
+        state: the index of the state.
     """
     pairs = []
     position = 2
@@ -157,7 +159,7 @@ def read_pairs(group: bytes, state: int) -> list[_Pair]:
 
 
 def _repeated_state(golden: str, operator: str, name: str, times: int) -> Callable[[Path], None]:
-    """Return a function that writes each entry of a golden savepoint's first subtask repeatedly."""
+    """Return a function that writes the entries of one subtask in a golden savepoint repeatedly."""
 
     def write(directory: Path) -> None:
         (pointer,) = (_GOLDEN / golden).glob("*/_metadata")
@@ -239,7 +241,7 @@ def _write_large(directory: Path) -> None:
             (data,) = part.frames(group)
             entries = [(0, *pair) for pair in read_pairs(data, 0)]
             last = canonical_group(*entries)
-            # The entries without the flag of the last one, and without the end of the group.
+            # The entries, without the flag in the last one and without the end of the group.
             body = canonical_group(*entries, entries[0])[2 : len(last) - 2]
             yield last[:2] + body * (times - 1) + last[2:]
 

@@ -95,7 +95,7 @@ def _read_state(
 
 
 def _run_processor(shape: Shape) -> tuple[float, list[dict[str, float]]]:
-    """Return the same figures of the State Processor API, with the first read in its start."""
+    """Return the same figures for the State Processor API; its start includes the first read."""
     assert shape.processor is not None
     java = find_jdk() / "bin" / "java"
     classpath = os.pathsep.join(map(str, java_classpath()))

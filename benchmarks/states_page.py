@@ -8,14 +8,15 @@ from benchmarks import words
 from benchmarks.results import Results, Spread, States, StateShape
 from benchmarks.words import paragraph, table
 
-# The targets. They are millions of entries per second of CPU, in the order of the shapes, and this
-# rate divided by the rate of the State Processor API. The next ones are the CPU seconds of the
-# first start, including the kernel's compilation, and the memory for the large savepoint. The last
-# one is the speedup of Spark with two cores.
+# The targets: millions of entries per second of CPU time, in the order of the shapes.
 _MILLIONS = (8, 8, 4, 2, 4, 8, 1)
+# The target for the kernel's rate, as a multiple of the State Processor API's rate.
 _TIMES_AS_FAST = 50
+# The target for the CPU seconds of the first start, including the kernel's compilation.
 _COMPILE_SECONDS = 3
+# The target for the peak memory while the kernel reads the large savepoint.
 _MEMORY_BYTES = 300_000_000
+# The target for the speedup of Spark with two cores.
 _SPEEDUP = 1.8
 
 

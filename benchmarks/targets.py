@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks import words
 from benchmarks.results import Results, find_scan
 
-# The limit of peak memory, as a multiple of the file's size and an amount for Python itself.
+# The limit of peak memory is this multiple of the file's size, plus an amount for Python itself.
 _MEMORY_FACTOR = 1.5
 _MEMORY_OF_PYTHON = 60_000_000
 

@@ -33,7 +33,7 @@ from examples.local import JARS, LocalStack, Order, StackError, Totals
 from examples.progress import console, fetch_jars, step, wait_for
 from migrate.cli.exit_codes import Exit
 
-# The measured size of all of its jars.
+# The measured size of all jars that the demo needs.
 MEGABYTES = 260
 # The last characters of a warning. They are the same in each command that prints it.
 _WARNING_ENDS = 80
@@ -160,8 +160,8 @@ def story(stack: LocalStack) -> tuple[list[Account], list[Total], WayBack]:
     """Move both jobs from Flink to Spark and back.
 
     Returns:
-        The orders of each partition; the counts of each customer in Spark; the orders of each
-        customer.
+        The orders of each partition; the counts of each customer after Spark has continued from
+        Flink's counts; and the job that counts, back in Flink.
     """
     stack.start_orders()
     with step("Orders are written to Kafka. Flink's SQL client submits the jobs that read them"):

@@ -178,7 +178,7 @@ class LocalStack(Service):
             raise StackError(f"cut-over {way}: exit code {process.returncode}")
 
     def by_flink(self) -> list[Order]:
-        """Return the orders in the files that Flink has finished (without a dot in front)."""
+        """Return the orders in Flink's finished files, whose names do not start with a dot."""
         return _orders(sorted((self.lake / "orders/flink").glob("part-*")))
 
     def by_spark(self) -> list[Order]:

@@ -37,7 +37,7 @@ class Step:
         console.print(line, style=style, markup=False, soft_wrap=True)
 
     def print_time(self, ended: threading.Event) -> None:
-        """Print the time after each pause without output."""
+        """Print the elapsed time whenever the step has had no output for ``_SECONDS``."""
         while not ended.wait(1):
             if time.monotonic() - self._printed >= _SECONDS:
                 self.say(f"    ... {self.seconds} s {self.detail}".rstrip())

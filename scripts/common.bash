@@ -25,16 +25,16 @@ apt_install_first_of() {
     return 1
 }
 
-# with_progress DESCRIBE COMMAND...: runs the command and prints its progress every ten seconds, as
-# the function DESCRIBE reads it from the file of the output. If the command fails, the output is
-# printed.
+# with_progress DESCRIBE COMMAND...: runs the command, whose output goes to a file. Every ten
+# seconds, it prints the progress that the function DESCRIBE derives from this file. If the command
+# fails, it prints the output.
 with_progress() {
     local describe=$1 output pid began=$SECONDS shown=0 failed=0
     shift
     output=$(mktemp)
     "$@" >"$output" 2>&1 &
     pid=$!
-    # A background process ignores Ctrl-C.
+    # A background process ignores Ctrl-C, so it must be killed at the end of the script.
     trap "kill $pid 2>/dev/null; rm -f '$output'" EXIT
     while sleep 1 && kill -0 "$pid" 2>/dev/null; do
         ((SECONDS - began < shown + 10)) && continue

@@ -1,4 +1,4 @@
--- The job that moves: orders from Kafka into files, exactly once.
+-- The job to move. It copies orders from Kafka into files, exactly once.
 
 SET 'pipeline.name' = 'orders';
 

@@ -1,5 +1,6 @@
--- The same job on its way back: it goes on where Spark stopped, as its group's offsets say. A
--- partition that came meanwhile, and that Spark has not seen, is read from its beginning.
+-- The same job, moved back to Flink. It starts from the offsets of its group, which are the
+-- positions at which Spark stopped. If a partition was added that Spark has not discovered, the job
+-- reads the partition from its start.
 
 SET 'pipeline.name' = 'orders';
 

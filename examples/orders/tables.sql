@@ -1,5 +1,6 @@
--- Where orders come from, and where they go: the only file here that holds addresses. They are those
--- of docker-compose.yml; `make demo` puts those of its local processes in their place.
+-- The source and the sink of the orders. No other SQL file in this folder contains addresses. The
+-- addresses are from docker-compose.yml, and `make demo` replaces them with the addresses of its
+-- local processes.
 
 CREATE TABLE orders (
     `order_id` BIGINT,
@@ -13,13 +14,13 @@ CREATE TABLE orders (
     'properties.bootstrap.servers' = 'kafka:9092',
     'properties.group.id' = 'orders',
     'scan.startup.mode' = 'earliest-offset',
-    -- Partitions that are added while the job runs.
+    -- Discover partitions that are added while the job runs.
     'scan.topic-partition-discovery.interval' = '10 s',
     'format' = 'json'
 );
 
--- A file is whole and visible with the checkpoint that it belongs to. (As JSON it would not be: what
--- such a file holds when the job stops stays hidden until Flink itself goes on.)
+-- With CSV, every checkpoint completes the current file and makes it visible. With JSON, it would
+-- not. If the job stopped, the rows in an unfinished file would stay hidden until Flink resumes.
 CREATE TABLE lake (
     `order_id` BIGINT,
     `customer` STRING,

@@ -34,17 +34,18 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /**
  * The Flink of the playground: a session cluster in one process, and its two jobs.
  *
- * <p>The job playground reads the topics orders and payments, and has no other state. The job clicks
- * copies the topic clicks into files, and runs until somebody stops it; this program writes some
- * clicks per second.
+ * <p>The job playground reads the topics orders and payments, and its only state is its positions.
+ * The job clicks copies the topic clicks into files until the user stops it. This program writes a
+ * few clicks per second.
  *
  * <p>Arguments: bootstrap servers, the port of the REST interface, the directory of the playground,
- * the ids of the first and the second run of the job playground, and of the job clicks. Each line of
- * standard input is a command, which is answered by one line, a path or a job id: {@code checkpoint
- * N} waits until N records are read and takes a checkpoint; {@code restart} cancels the job, which
- * keeps its checkpoints, and starts it again from the newest; {@code stop N} waits as well, and stops
- * it with a savepoint; {@code clicks} starts the job clicks. After that the program runs until it is
- * killed. Without it, the program ends with standard input.
+ * the ids of the first and the second run of the job playground, and the id of the job clicks. Each
+ * line of standard input is a command. The program answers it with one line, a path or a job id.
+ * {@code checkpoint N} waits until N records have been read, and takes a checkpoint. {@code
+ * restart} cancels the job, whose checkpoints are retained, and restarts it from the newest one.
+ * {@code stop N} also waits, and then stops the job with a savepoint. {@code clicks} starts the job
+ * clicks, and the program then runs until it is killed. If {@code clicks} was not among the
+ * commands, the program ends at the end of standard input.
  */
 public final class PlaygroundJob {
     private static final long PATIENCE_SECONDS = 90;
@@ -127,7 +128,7 @@ public final class PlaygroundJob {
                         .build());
     }
 
-    /** The job playground. Each of its checkpoints is triggered, so their number is always the same. */
+    /** The job playground. Only commands trigger its checkpoints, so their number is constant. */
     private static StreamGraph reading(String brokers, String home) {
         StreamExecutionEnvironment env = environment(home + "checkpoints", "1 d");
         env.setParallelism(2);
@@ -136,7 +137,7 @@ public final class PlaygroundJob {
         return named(env, "playground");
     }
 
-    /** The job clicks. Its files are finished with each checkpoint, and with the savepoint of a stop. */
+    /** The job clicks. Each checkpoint, and the savepoint of a stop, finishes the current file. */
     static StreamExecutionEnvironment clicks(String brokers, String home) {
         StreamExecutionEnvironment env = environment(home + "clicks/checkpoints", "5 s");
         env.setParallelism(1);

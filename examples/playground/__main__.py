@@ -3,9 +3,9 @@
     make playground         # python -m examples.playground start
     make playground-stop    # python -m examples.playground stop
 
-A Flink job reads two topics, is cancelled, started again from its newest checkpoint, and stopped
-with a savepoint; then more records are written. After that a second job copies the topic clicks
-into files, and keeps running, as Kafka does. All files are in the folder `playground`.
+The first Flink job reads two topics. It is canceled, restarted from its newest checkpoint, and
+stopped with a savepoint. More records are then written to the topics. A second job copies the topic
+clicks into files. Kafka and this job keep running. All files are in the folder `playground`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SOURCES = tuple(_HERE / f"{name}.java" for name in ("PlaygroundJob", "ClicksJob
 # The folder of the running job, and of the Spark query after its move.
 _CLICKS = "clicks"
 _CLICKS_PARTITIONS = 3
-# The files of the ids of its processes, in the order in which they are ended.
+# The files with the process ids of the playground, in the order in which the processes are ended.
 _PID_FILES = ("clicks/query.pid", "flink/pid", "kafka/pid")
 _END_SECONDS = 20
 # The number of records of each partition at each moment. orders-2 gets no records before the end.

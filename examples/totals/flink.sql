@@ -1,5 +1,5 @@
--- A job with state: how many orders each customer has made, and for how much, so far. It reads the
--- table of orders/tables.sql, as a group of its own.
+-- A job with state: the number and the total amount of each customer's orders so far. The job reads
+-- the table of orders/tables.sql with a separate group.
 
 SET 'pipeline.name' = 'totals';
 

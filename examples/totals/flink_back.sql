@@ -1,4 +1,5 @@
--- The job of flink.sql on its way back: from a savepoint with the state that it had and with Spark's
--- positions, which `migrate to-flink` wrote. Of a program this is `flink run -s`.
+-- Start the job of flink.sql again in Flink, from the savepoint that `migrate to-flink` wrote. The
+-- savepoint contains the job's old state and Spark's positions. For a job that is not in SQL, use
+-- `flink run -s` instead.
 
 SET 'execution.state-recovery.path' = 's3://flink/savepoints/totals-again';

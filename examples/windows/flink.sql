@@ -1,4 +1,4 @@
--- A job with state: what came of a window that has not ended lies in Flink's state alone.
+-- A job with state: until a window ends, only Flink's state contains the results of the window.
 
 SET 'pipeline.name' = 'windows';
 

@@ -4,8 +4,8 @@ A move of only its positions would lose Flink's contents of the windows that had
 query therefore starts at an earlier savepoint. It reads these windows from their start, and writes
 their rows a second time. In `revenue`, only the newest record of a key counts, so the new rows
 replace Flink's rows of these windows with the same values. `--from` is the start of the first of
-these windows. This query would read only the end of the windows before it. Flink has written these
-earlier windows completely, so the query omits them.
+these windows. The query would read earlier windows only in part. Flink has written these earlier
+windows completely, so the query omits them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WINDOW = "4 seconds"
 
 
 def revenue(spark: SparkSession, bootstrap_servers: str, since_ms: int) -> DataFrame:
-    """Return a row per customer and window, from the window on that starts at `since_ms`."""
+    """Return a row per customer and window; the first window starts at `since_ms`."""
     orders = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap_servers)

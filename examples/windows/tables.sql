@@ -1,5 +1,6 @@
--- Orders in the time of their records, and the revenue per customer and window: a Kafka topic in
--- which the newest record of a key is what counts. Writing a row twice changes nothing.
+-- Orders, with the timestamps of their records as event time, and the revenue per customer and
+-- window. The revenue is a Kafka topic in which only the newest record of a key counts, so a row
+-- that is written twice does no harm.
 
 SET 'table.local-time-zone' = 'UTC';
 

@@ -539,7 +539,7 @@ def _mirror(rng: random.Random, case: Case, visible: dict[int, list[Original]]) 
             foreign_left -= 1
     for p in numbers:
         # If a mirror has rewound, skipped, or dropped records, and then copied no more records, it
-        # looks like a mirror that will still copy them. Such records therefore belong to the future.
+        # looks like a mirror that will still copy them. Such records therefore count as future.
         newest_first = (o.number for o in written[::-1] if o.partition == p)
         is_complete = kind in ("reordering", "two mirrors")
         last = max(newest_first, default=-1) if is_complete else next(newest_first, -1)
