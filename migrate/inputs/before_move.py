@@ -59,8 +59,9 @@ def job_refusals(
         judgment: the result of ``judge``.
         allow_ran_on: True to allow these cases with a warning, except for a running job that would
             overwrite a group's offsets.
-        source_group: the consumer group whose committed offsets are the positions, if any. Such a
-            group shows that the job was not restarted.
+        source_group: the consumer group whose committed offsets equal the positions, if any. It
+            shows that the job was not restarted, because a restarted job would have committed
+            newer offsets.
         is_group: True if the target is a group. A move to a group is refused while any job is
             running.
         saved: True if the positions come from a saved plan, which has its own options.
@@ -109,7 +110,7 @@ def check_job(
         origin: the origin of the positions.
         flink_rest: as in ``judge``.
         allow_ran_on: as in ``job_refusals``.
-        source_group: the consumer group whose committed offsets are the positions, if any.
+        source_group: the consumer group whose committed offsets equal the positions, if any.
         saved: as in ``job_refusals``.
 
     Raises:
@@ -231,8 +232,8 @@ def check_before_write(
     Args:
         origin: the origin of the positions.
         judgment: the result of ``judge``.
-        allow_ran_on: True to skip both checks.
-        source_group: the consumer group whose committed offsets are the positions, if any.
+        allow_ran_on: True to skip all of these checks.
+        source_group: the consumer group whose committed offsets equal the positions, if any.
         refuses_old: True to refuse an old savepoint; False if ``report_stop`` has already warned
             about it.
         saved: as in ``job_refusals``.

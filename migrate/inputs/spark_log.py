@@ -171,7 +171,7 @@ def starting_positions(
 ) -> PositionSet:
     """Return the positions at which the query started, or will start if it has not run yet.
 
-    The result lacks partitions that were added to a topic later. The arguments are the same as in
+    The result lacks partitions that were added to a topic later. For the arguments, see
     `committed_positions`.
 
     Raises:

@@ -297,9 +297,9 @@ class Connection:
 def answer_of(future: Future[Any]) -> Any:
     """Return the answer to a request.
 
-    ``Future.result`` raises the exception object that the future stores. When it is raised, its
-    traceback refers to the callers' frames and therefore to the future. This reference cycle keeps
-    the client and its threads alive until the garbage collector runs, possibly in one of
+    ``Future.result`` raises the exception object that the future stores. The traceback of this
+    object then refers to the callers' frames and therefore to the future. This reference cycle
+    keeps the client and its threads alive until the garbage collector runs, possibly in one of
     librdkafka's own threads (see ``Connection.__init__``). This function raises a different object.
 
     Raises:

@@ -146,9 +146,9 @@ def _stable_offsets(connection: Connection, group: str) -> dict[tuple[str, int],
     """Wait until no open transaction can change a group's committed offsets, and return them.
 
     A producer may commit a group's offsets in a transaction. Until the transaction ends, Kafka
-    returns the older offsets, or an error if the request requires stable offsets. The wait is
-    separate for each partition, because the offsets of a group with busy producers are never all
-    stable at the same time.
+    returns the older offsets, or an error if the request requires stable offsets. This function
+    waits for each partition separately, because the offsets of a group with busy producers are
+    never all stable at the same time.
 
     Raises:
         BrokerError: a transaction has not ended in time, or ``_ask_coordinator`` raises it.

@@ -173,7 +173,8 @@ class GroupOffset:
     """One partition's result in the answer to a request about a group's offsets.
 
     Attributes:
-        committed: the committed offset; None if there is no committed offset, or after a change.
+        committed: the committed offset; None if the partition has none, or if the request changed
+            offsets.
         error: the partition's error, or None.
     """
 

@@ -120,7 +120,8 @@ class Diff:
 
     Attributes:
         warnings: warnings about the sides: findings that would block a move from a checkpoint, a
-            group's note, or a Spark query's output that is newer than its positions.
+            group that does not exist or has metadata from its client, or a Spark query's output
+            that is newer than its positions.
     """
 
     left: PositionSet

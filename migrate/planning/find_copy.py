@@ -338,9 +338,9 @@ def _check_lag(
 ) -> Generator[Read, Surroundings, Match]:
     """Return a mirror's lag, or a different match if the mirror may have rewound.
 
-    A mirror copies more records before it rewinds than after the rewind. The whole new log is
-    therefore searched for a copy of the first record that seems to be missing. If the new log
-    contains a copy of this record, the mirror has rewound.
+    Before a mirror rewound, it may have copied the records that now seem to be missing. The whole
+    new log is therefore searched for a copy of the first one. If the new log contains this copy,
+    the mirror has rewound.
     """
     if not match.records:
         return match
@@ -507,7 +507,7 @@ class _Check:
             foreign = follower.foreign
             is_known_first = yield from self._is_first(known)
             if follower.has_begun and is_known_first:
-                self._skip(follower.trailing)  # as for ``Follower.undecided``
+                self._skip(follower.trailing)  # they may be copies of lost records
             elif follower.has_begun:
                 foreign += bool(follower.trailing)
             if own_start == 0 and self._is_first_known is False:
@@ -721,7 +721,7 @@ class _Check:
         lacking = 0 if follower.is_violated else follower.lacking(last.old)
         foreign = follower.foreign + bool(follower.trailing)
         if 0 < follower.trailing <= self._own.log_start and (yield from self._is_first(last)):
-            self._skip(follower.trailing)  # as for ``Follower.undecided``
+            self._skip(follower.trailing)  # they may be copies of lost records
             foreign = follower.foreign
         return (yield from _violation(follower, lacking, foreign, self._depth))
 
@@ -996,8 +996,8 @@ class _Check:
         """Search the old log for a copy's origin that is not in memory, and return its offset.
 
         Return -1 if the old log has no such record, and None if the search reads too many records.
-        The search starts at the first record with the copy's time or a later time, because the
-        origin has the same time and cannot come before this record.
+        The search starts at the first record with the copy's timestamp or a later one, because the
+        origin has the same timestamp and cannot come before this record.
         """
         at, is_time, read = max(0, copy.timestamp), True, 0
         while self._depth.is_whole or read < self._depth.counted:

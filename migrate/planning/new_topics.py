@@ -29,7 +29,7 @@ _MAX_NAMED = 5
 def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
     """Return whether any source might discover topics by a pattern.
 
-    A DynamicKafkaSource cannot, because its pattern matches streams, not topics.
+    A DynamicKafkaSource cannot do this, because its pattern matches streams, not topics.
     """
     return any(source.kind is not SourceKind.DYNAMIC_KAFKA_SOURCE for source in chosen)
 

@@ -167,7 +167,8 @@ def _plan_in_range(
 def looks_recreated(next_offset: int, log: LogRange) -> bool:
     """Return whether most records below a checkpoint's offset are newer than the checkpoint.
 
-    ``log.first_since`` must refer to the checkpoint's time. If it is None, return False.
+    ``log.first_since`` must refer to the checkpoint's time. If ``first_since`` is None, return
+    False.
     """
     if log.first_since is None:
         return False

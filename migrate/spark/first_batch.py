@@ -7,8 +7,8 @@ The program reads a request from stdin, and writes a result or an error to stdou
     {"failed": "start" | "query", "message": "…"}
 
 The trigger interval is one hour, so no second batch runs. With the ``AvailableNow`` trigger, a
-query starts at the same offsets but reads all records. After that, the plan of the first batch is
-no longer available.
+query would start at the same offsets, but it would read all records, and the plan of the first
+batch would then no longer be available.
 
 Source: org.apache.spark.sql.execution.streaming.{MicroBatchExecution, StreamingQueryWrapper},
 org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec @ Spark 3.5.1, 4.0.0, 4.1.1 and

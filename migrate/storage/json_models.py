@@ -95,7 +95,7 @@ def write_file(model: Model, path: Path) -> None:
         OSError: the file cannot be written.
     """
     text = as_json(model)
-    if len(text) > MAX_FILE_BYTES:  # in ASCII, each character is one byte
+    if len(text) > MAX_FILE_BYTES:  # the text is ASCII: a byte per character
         raise Refused(FILE_TOO_LARGE(path=path, size=len(text), limit=MAX_FILE_BYTES))
     write_new(path, text)
 

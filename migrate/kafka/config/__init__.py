@@ -1,8 +1,8 @@
 """Kafka client properties for librdkafka, including translated Java client properties.
 
 `properties` reads a file and ``-X`` arguments. Both can contain librdkafka properties and Java
-client properties. `java_client` translates Java client properties and drops irrelevant ones, using
-`parse_jaas` for credentials, `key_stores` for certificates, and `aws_msk` for AWS.
+client properties. `java_client` translates Java client properties and drops irrelevant ones. It
+uses `parse_jaas` for credentials, `key_stores` for certificates, and `aws_msk` for AWS.
 """
 
 from __future__ import annotations

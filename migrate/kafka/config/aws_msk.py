@@ -33,8 +33,8 @@ _SESSION_NAME = "flink-offset-migrate"
 class AwsLogin:
     """The credentials for signing tokens.
 
-    With a role, the profile is not used. Without a role or a profile, the default chain of the AWS
-    SDK finds the credentials.
+    If a role is set, the profile is not used. If neither a role nor a profile is set, the default
+    chain of the AWS SDK finds the credentials.
     """
 
     profile: str | None = None

@@ -34,7 +34,7 @@ _SEQUENCE = 0x30
 
 
 class StoreError(Exception):
-    """The bytes are not a JKS store, or the password does not open it."""
+    """The store is damaged or not supported, or a password does not open it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,8 @@ def trusted_certificates(content: bytes, password: str | None) -> list[str]:
             so they can be read without a password.
 
     Raises:
-        StoreError: as described in the class.
+        StoreError: the store is damaged, or contains an entry that is not supported; or the
+            password does not match.
     """
     return [entry for entry in _entries(content, password) if isinstance(entry, str)]
 
@@ -93,7 +94,8 @@ def key_entries(content: bytes, password: str, key_password: str) -> list[KeyEnt
         key_password: the password of each key.
 
     Raises:
-        StoreError: as described in the class, or the store is a JCEKS store.
+        StoreError: the store is damaged, is a JCEKS store, or contains an entry or a cipher that is
+            not supported; or a password does not match.
     """
     if content.startswith(JCEKS_MAGIC):
         raise StoreError("migrate does not read the keys of a JCEKS store")

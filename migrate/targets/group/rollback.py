@@ -78,8 +78,8 @@ def restore(
 
     Raises:
         Refused: as in ``read_preview``; the group is active, or it has changed since the preview;
-            there is a reason that ``force`` would override; or a file already exists at
-            ``rollback_path``. Nothing was changed.
+            without ``force``, there is a reason that ``force`` would override; or a file already
+            exists at ``rollback_path``. Nothing was changed.
         BrokerError: as in ``read_preview``; nothing was changed.
         OSError: the new rollback file could not be written; nothing was changed.
     """
