@@ -500,9 +500,8 @@ def test_only_contents_of_merging_windows_are_described_by_merging_window_set() 
     everything = migrate("state", _golden("2.2/windows/canonical"))
     assert "contents of each window" in done.stdout
     assert "merging" not in done.stdout
-    assert (
-        everything.stdout.count("under f1 of merging-window-set") == 2
-    )  # both for session windows
+    # Both states belong to session windows.
+    assert everything.stdout.count("under f1 of merging-window-set") == 2
 
 
 @pytest.mark.parametrize("name", ["accState", "count", "left", "timeout", "LEFT"])

@@ -73,7 +73,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _side(offsets: Mapping[str, Sequence[int | None]], name: str = "side.json") -> str:
-    """A file of positions, by topic, of partitions 0, 1, …; None: it has none."""
+    """Write a file of offsets by topic. The partition is the index, and None omits a partition."""
     told = {
         topic: {str(n): at for n, at in enumerate(starts) if at is not None}
         for topic, starts in offsets.items()
@@ -103,7 +103,7 @@ def _refused(result: Result) -> str:
     return result.stderr
 
 
-# -- what is written -----------------------------------------------------------------------------
+# -- written positions ---------------------------------------------------------------------------
 
 
 def test_to_flink_writes_positions_of_from_option_and_prints_path(here: Path) -> None:
@@ -152,7 +152,7 @@ def test_added_partition_is_assigned_to_reader_and_enumerator(here: Path) -> Non
         [("t", 0), ("t", 1), ("t", 2), ("u", 0)], AssignmentStatus.ASSIGNED
     )
     held = {(s.split.topic, s.split.partition): s.subtask for s in source.reader_splits}
-    # 116 is the hash of "t": (116 * 31) % 2 = 0, so that partition 1 is subtask 1's.
+    # The hash of "t" is 116. (116 * 31) % 2 is 0, so subtask 1 reads partition 1.
     assert held == {("t", 0): 0, ("u", 0): 1, ("t", 1): 1, ("t", 2): 0}
 
 
@@ -172,8 +172,11 @@ def test_unassigned_partition_is_assigned(here: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["1.20/compressed", "1.20/legacy", "2.2/dynamic", "2.2/stop"])
-def test_positions_of_query_are_written_for_selected_cluster(here: Path, name: str) -> None:
-    """A query in spark:DIR has read more records. One cluster is selected if there are several."""
+def test_positions_of_spark_query_are_written_to_savepoint(here: Path, name: str) -> None:
+    """The query has read more records than the Flink job.
+
+    If the savepoint has several clusters, ``--cluster`` selects one.
+    """
     cluster = ("--cluster", "east") if name == "2.2/dynamic" else ()
     found = json.loads(migrate("inspect", golden(name), "--format", "json").stdout)
     (source,) = found["sources"]
@@ -215,7 +218,7 @@ def test_positions_of_second_checkpoint_are_applied_per_operator(here: Path) -> 
     assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5}, {"t-0": 8}]
 
 
-def test_partitions_option_keeps_remaining_partitions(here: Path) -> None:
+def test_partitions_missing_from_partitions_option_keep_their_positions(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3, 4, -1])})
     assert _to_flink(chk, _side({"t": [9, 9, 9]}), "--partitions", "t:0").code == 0
     assert _positions() == {"t-0": 9, "t-1": 4, "t-2": "latest"}
@@ -263,7 +266,7 @@ def test_bounded_split_keeps_its_stopping_offset(here: Path) -> None:
     assert [one.split for one in source.reader_splits] == [("t", 0, 7, 20)]
 
 
-# -- what is refused -----------------------------------------------------------------------------
+# -- refusals ------------------------------------------------------------------------------------
 
 
 def test_state_mismatch_is_refused_unless_allowed(here: Path) -> None:
@@ -278,7 +281,7 @@ def test_state_mismatch_is_refused_unless_allowed(here: Path) -> None:
     assert "t-1 rewinds from 4 to 1, so up to 3 records are double-counted" in refusal
     assert "t-2 " not in refusal  # the path may contain "pytest-2"
     assert "--allow-state-mismatch" in refusal
-    assert _to_flink(chk, _side({"t": [3, 4, 5]})).code == 0  # where nothing moves, nothing is
+    assert _to_flink(chk, _side({"t": [3, 4, 5]})).code == 0  # no position changes
 
 
 def test_in_flight_records_of_savepoint_require_override(here: Path) -> None:
@@ -289,7 +292,7 @@ def test_in_flight_records_of_savepoint_require_override(here: Path) -> None:
     assert (here / "new/_metadata").read_bytes() == (chk / "_metadata").read_bytes()
 
 
-def test_checkpoint_of_job_with_newer_checkpoint_requires_override(here: Path) -> None:
+def test_checkpoint_requires_override_if_job_has_newer_checkpoint(here: Path) -> None:
     chk = write_source(here / "job/chk-7", {0: splits("t", [3])})
     write_source(here / "job/chk-9", {0: splits("t", [5])})
     assert "kept running" in _refused(_to_flink(chk, _side({"t": [4]})))
@@ -336,7 +339,7 @@ def test_partition_is_not_added_to_finished_bounded_source(here: Path) -> None:
     assert "is bounded" in _refused(_to_flink(chk, _side({"t": [9, 2]})))
 
 
-def test_split_in_two_readers_is_refused_unless_excluded(here: Path) -> None:
+def test_partition_in_two_readers_is_refused_unless_option_excludes_it(here: Path) -> None:
     """Regression: Both splits were moved, and each record was then read twice."""
     entries = [EnumeratorSplit(KafkaSplit("t", n, 0)) for n in (0, 1)]
     readers = {0: [KafkaSplit("t", 0, 3)], 1: [KafkaSplit("t", 0, 5), KafkaSplit("t", 1, 9)]}
@@ -353,7 +356,7 @@ def test_unknown_topics_of_different_job_are_refused(here: Path) -> None:
 
 
 @pytest.mark.parametrize("discovered", [True, False])
-def test_partition_with_undetermined_start_is_added(discovered: bool) -> None:
+def test_new_partition_is_added_unless_flink_discovers_it_from_log_start(discovered: bool) -> None:
     """Regression: Flink started the partition by the job's policy, for example at the log end."""
     source = listed_source("op", "op", PositionSet("it", {("t", 0): 3}), starts_others=discovered)
     new = PlannedPartition("t", 1, Verdict.NEW_PARTITION, 0)
@@ -373,7 +376,7 @@ def test_finished_partition_cannot_be_rewound(here: Path) -> None:
     assert _positions() == {"t-0": 9, "t-1": 5}
 
 
-def test_several_clusters_require_choice(here: Path) -> None:
+def test_savepoint_with_several_clusters_requires_cluster_option(here: Path) -> None:
     held = json.loads(migrate("inspect", golden("2.2/dynamic"), "--format", "json").stdout)
     topics = {one["topic"] for one in held["sources"][0]["positions"]}
     side = _side({topic: [1, 1, 1] for topic in topics})
@@ -393,11 +396,11 @@ def test_topic_pattern_with_two_sources_is_usage_error(here: Path) -> None:
     assert "it is unclear which of several sources reads a new topic" in result.stderr
 
 
-# -- clusters, and sources of one topic ----------------------------------------------------------
+# -- several clusters, and several sources of a topic --------------------------------------------
 
 
 def _dynamic(directory: Path, clusters: Mapping[str, int], uid: bytes = OPERATOR_ID) -> Path:
-    """A DynamicKafkaSource that reads t-0 of each cluster from there on."""
+    """Write a checkpoint of a DynamicKafkaSource that reads t-0 of each cluster."""
     held = {cluster: [KafkaSplit("t", 0, at)] for cluster, at in clusters.items()}
     elements = [encode_dynamic_reader_element(c, split) for c in held for split in held[c]]
     enumerators = {c: encode_enumerator(3, list(map(EnumeratorSplit, held[c]))) for c in held}
@@ -433,15 +436,16 @@ def test_positions_of_several_clusters_are_applied_per_cluster(here: Path) -> No
     assert _by_cluster() == {"east": 5, "west": 6}
 
 
-def test_cluster_option_selects_cluster_in_savepoint_and_in_from_option(here: Path) -> None:
+def test_cluster_option_applies_to_savepoint_and_to_new_positions(here: Path) -> None:
+    """Only the positions of the selected cluster are read from ``--from`` and written."""
     chk = _dynamic(here / "a/chk-7", {"east": 3, "west": 4})
     side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
     assert _to_flink(chk, str(side), "--cluster", "west").code == 0
     assert _by_cluster() == {"east": 3, "west": 6}
 
 
-def test_cluster_option_selects_cluster_of_from_option_for_unnamed_cluster(here: Path) -> None:
-    """Regression: `migrate` reported that no such cluster exists."""
+def test_cluster_option_applies_to_new_positions_if_savepoint_names_no_cluster(here: Path) -> None:
+    """Regression: `migrate` reported that no such cluster exists, although the positions had it."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
     assert "[several-clusters]" in _refused(_to_flink(chk, str(side)))
@@ -462,7 +466,7 @@ def _source(number: int, *held: KafkaSplit) -> SourceState:
     return SourceState({0: held}, operator_id=bytes([number]) * 16)
 
 
-def test_source_option_selects_source_of_from_option(here: Path) -> None:
+def test_source_option_selects_source_among_new_positions(here: Path) -> None:
     """Regression: `migrate` required --source, but then reported that no such source exists."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     side = _job(here / "b/chk-7", _source(1, *splits("t", [5])), _source(2, *splits("t", [6])))
@@ -484,7 +488,9 @@ def test_sources_with_separate_partitions_of_topic_keep_their_partitions(here: P
     assert f"t-1 stays with operator {'02' * 16}; operator {'01' * 16} reads" in result.stderr
 
 
-def test_new_partition_of_sources_with_separate_partitions_requires_choice(here: Path) -> None:
+def test_new_partition_requires_choice_of_source_if_sources_have_separate_partitions(
+    here: Path,
+) -> None:
     a, b = KafkaSplit("t", 0, 3), KafkaSplit("t", 1, 4)
     chk = _job(here / "chk-7", _source(1, a), _source(2, b))
     side = _side({"t": [5, 6, 7]})
@@ -495,7 +501,7 @@ def test_new_partition_of_sources_with_separate_partitions_requires_choice(here:
 
 
 @pytest.mark.parametrize("option", [(), ("--source", "01" * 16)], ids=["both", "one"])
-def test_sources_with_overlapping_partitions_require_choice(
+def test_new_partition_requires_choice_of_source_if_partitions_of_sources_overlap(
     here: Path, option: Sequence[str]
 ) -> None:
     """Regression: Partition t-2 was moved for only one source.
@@ -518,7 +524,7 @@ def _apart(
     cluster: str | None,
     others: Mapping[str | None, Mapping[TopicPartition, int]],
 ) -> tuple[dict[str, int | None], list[str], list[str]]:
-    """What becomes of t-1, which one is to get, beside others by their cluster."""
+    """Return the new positions, warnings, and refusals if other sources may read t-1."""
 
     def source(name: str, positions: PositionSet, cluster: str | None) -> Source:
         found = listed_source(name, name, positions, starts_others=True)
@@ -536,7 +542,7 @@ def _apart(
 
 
 @pytest.mark.parametrize(("own", "of_other"), [(None, "east"), ("east", None)])
-def test_unnamed_cluster_next_to_named_cluster_requires_choice(
+def test_partition_is_refused_if_only_one_of_two_sources_names_its_cluster(
     own: str | None, of_other: str | None
 ) -> None:
     """Regression: Partitions of the second source were omitted, but the clusters may differ."""
@@ -545,7 +551,7 @@ def test_unnamed_cluster_next_to_named_cluster_requires_choice(
     assert not told
     assert refusal == READER_CLUSTER_UNKNOWN(operator="a", partitions="t-1", others=["b0"])
     place = str(ClusterPartition(own, "t", 1))
-    for same in ({("t", 0): 4}, {("u", 1): 4}):  # wherever that is, it gets no other partitions
+    for same in ({("t", 0): 4}, {("u", 1): 4}):  # in any cluster, no conflict
         assert _apart(held, own, {of_other: same}) == ({place: 9}, [], [])
 
 
@@ -587,13 +593,13 @@ def test_partitions_of_second_source_are_removed_in_linear_time() -> None:
     assert compared < 10
 
 
-def test_sources_of_same_partitions_both_get_new_partition(here: Path) -> None:
+def test_new_partition_is_added_to_both_sources_with_equal_partitions(here: Path) -> None:
     chk = _job(here / "chk-7", _source(1, *splits("t", [3])), _source(2, *splits("t", [4])))
     assert _to_flink(chk, _side({"t": [5, 6]}), "--one-cluster").code == 0
     assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5, "t-1": 6}] * 2
 
 
-def test_sources_with_unnamed_clusters_require_one_cluster_option(here: Path) -> None:
+def test_sources_of_same_topic_require_override_if_their_clusters_are_unknown(here: Path) -> None:
     """Regression: The positions of one cluster were written to the source of the other cluster."""
     chk = _job(here / "chk-7", _source(1, *splits("t", [3])), _source(2, *splits("t", [4])))
     told = _refused(_to_flink(chk, _side({"t": [5]})))
@@ -615,7 +621,9 @@ def test_source_option_changes_only_selected_source_of_shared_topic(here: Path) 
     assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 3}, {"t-0": 5}]
 
 
-def test_sources_of_shared_topic_take_positions_of_own_operator(here: Path) -> None:
+def test_sources_of_shared_topic_get_positions_of_same_operator_in_newer_checkpoint(
+    here: Path,
+) -> None:
     """Each source uses its own positions from the same job, for any cluster."""
     chk = _job(here / "a/chk-7", _source(1, *splits("t", [3])), _source(2, *splits("t", [4])))
     later = _job(here / "b/chk-7", _source(1, *splits("t", [5])), _source(2, *splits("t", [6])))
@@ -650,7 +658,7 @@ def test_reversed_topic_map_is_usage_error_with_explanation(here: Path) -> None:
 @pytest.mark.parametrize(
     "second", [KafkaSplit("u", 0, 4), KafkaSplit("t", 1, 4)], ids=["topic", "partition"]
 )
-def test_partitions_option_for_single_source_keeps_second_source(
+def test_source_without_partition_in_partitions_option_is_unchanged(
     here: Path, second: KafkaSplit
 ) -> None:
     """Regression: The move was refused, because no partition of the second source moved."""
@@ -661,7 +669,7 @@ def test_partitions_option_for_single_source_keeps_second_source(
     assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5}, kept]
 
 
-def test_newer_checkpoint_is_single_refusal(here: Path) -> None:
+def test_newer_checkpoint_causes_only_one_refusal(here: Path) -> None:
     """Regression: A second refusal claimed that the side has no position for t-0."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     write_source(here / "b/chk-9", {0: splits("t", [4])})
@@ -701,13 +709,13 @@ def test_mismatch_of_written_enumerator_is_internal_error(
     assert not Path("new").exists()
 
 
-# -- where it is written -------------------------------------------------------------------------
+# -- output locations ----------------------------------------------------------------------------
 
 
 def test_output_directory_with_files_is_refused(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3])})
     Path("new").mkdir()
-    assert _to_flink(chk, _side({"t": [4]})).code == 0  # an empty one is as good as none
+    assert _to_flink(chk, _side({"t": [4]})).code == 0  # an empty directory is accepted
     again = _to_flink(chk, _side({"t": [5]}))
     assert (again.code, again.stdout) == (4, "")
     assert "new is not empty; choose a new directory" in again.stderr
@@ -771,7 +779,7 @@ def test_truncated_state_file_leaves_no_output(here: Path) -> None:
     assert {file.name for file in here.iterdir()} == {"chk-7", "side.json"}
 
 
-@pytest.mark.slow  # a process of its own
+@pytest.mark.slow  # starts a process
 def test_killed_process_leaves_no_output_directory(here: Path) -> None:
     chk = write_savepoint_with_files(here / "chk-7", {"state": 8 << 30})
     command = [sys.executable, "-m", "migrate", "to-flink", str(chk)]
@@ -787,7 +795,7 @@ def test_killed_process_leaves_no_output_directory(here: Path) -> None:
     (stage,) = stages
     assert 0 <= stage.stat().st_size < 8 << 30
     assert not Path("new").exists()
-    assert not (stage.parent / "_metadata").exists()  # nor is what is left one of Flink's
+    assert not (stage.parent / "_metadata").exists()  # the remaining files are no savepoint
 
 
 def test_to_flink_without_from_option_is_usage_error() -> None:
@@ -796,7 +804,7 @@ def test_to_flink_without_from_option_is_usage_error() -> None:
     assert "Missing option '--from'" in result.stderr
 
 
-def test_stale_positions_of_stopped_job_yield_no_record_counts(tmp_path: Path) -> None:
+def test_number_of_reprocessed_records_is_omitted_if_positions_are_stale(tmp_path: Path) -> None:
     """Regression: The message stated up to 8 reprocessed records, but there were more.
 
     The savepoint is from a real job, which had processed more records before its stop.

@@ -92,7 +92,7 @@ def test_copy_query_updates_each_source_with_its_own_partitions(here: Path) -> N
     assert Path("new/offsets/1").read_text() == changed
 
 
-def test_copy_query_refuses_partition_of_unclear_source(here: Path) -> None:
+def test_copy_query_refuses_new_partition_if_its_source_is_unclear(here: Path) -> None:
     """Regression: Each source was assigned the partition."""
     files = {**_STATEFUL, "offsets/1": batch('{"t":{"0":5,"1":6}}', '{"t":{"2":7}}')}
     Path("side.json").write_text('{"t":{"0":3,"1":6,"2":7,"3":0,"4":1}}')
@@ -110,8 +110,8 @@ def test_copy_query_adds_new_partition_to_sources_with_equal_partitions(here: Pa
     assert Path("new/offsets/1").read_text() == batch(*['{"t":{"0":4,"1":9}}'] * 2)
 
 
-def test_verify_is_suggested_only_for_checkpoint(here: Path) -> None:
-    """`verify` requires a checkpoint, so the suggested command would fail."""
+def test_verify_command_is_not_suggested_for_positions_from_file(here: Path) -> None:
+    """``verify`` requires a checkpoint, so the suggested command would fail."""
     assert "migrate verify" not in _keep(_STATEFUL).stderr
     seeded = migrate("to-spark", "json:side.json", "--checkpoint-dir", "seed")
     assert seeded.code == 0
@@ -124,7 +124,7 @@ def test_copy_query_with_partitions_option_keeps_other_offsets(here: Path) -> No
 
 
 _SCHEMAS = "file:/old/place/state/0/_stateSchema/default"
-# As Spark 4.0.0 writes it of a transformWithState, with the escapes of Jackson.
+# Spark 4.0.0 writes this file for transformWithState, with the escapes of Jackson.
 _OPERATOR = (
     'v2\n{"operatorInfo":{"operatorId":0,"operatorName":"transformWithStateExec"},'
     '"stateStoreInfo":[{"storeName":"default","numColsPrefixKey":0,"numPartitions":1,'
@@ -139,7 +139,7 @@ _TRANSFORMS = {
 }
 
 
-def test_state_metadata_paths_point_to_the_copy(here: Path) -> None:
+def test_paths_in_state_metadata_point_to_copy(here: Path) -> None:
     """Regression: The copy read schemas from the old location and failed without them."""
     result = _keep(_TRANSFORMS)
     assert result.code == 0, result.stderr
@@ -150,7 +150,7 @@ def test_state_metadata_paths_point_to_the_copy(here: Path) -> None:
     assert new["state/0/_stateSchema/default/0_a"] == b"schema"
 
 
-def test_differently_escaped_state_metadata_paths_are_rewritten(here: Path) -> None:
+def test_escaped_paths_in_state_metadata_point_to_copy(here: Path) -> None:
     """Regression: Such paths still pointed to the old location, without a warning."""
     escaped = _SCHEMAS.replace("/", "\\/").replace("old", "\\u006Fld")
     metadata = _OPERATOR.replace(_SCHEMAS, escaped)
@@ -196,7 +196,9 @@ def test_duplicate_query_id_is_warned_about(here: Path) -> None:
 
 
 @pytest.mark.parametrize("link", [False, True])
-def test_copy_at_its_own_positions_has_no_warning_about_its_state(here: Path, link: bool) -> None:
+def test_copy_of_query_at_its_own_positions_has_no_warning_about_state(
+    here: Path, link: bool
+) -> None:
     """Regression: A warning stated that rows were not moved, but the copy contained the rows."""
     if link:
         (here / "link").symlink_to(here / "old")
@@ -217,8 +219,8 @@ def test_state_of_query_used_only_for_positions_triggers_warning(here: Path) -> 
 
 
 @pytest.mark.parametrize("language", ["python", "scala"])
-def test_copied_query_is_not_printed_as_code(here: Path, language: str) -> None:
-    """Regression: The printed query had no state, although its location had some."""
+def test_copy_query_cannot_print_code_of_query(here: Path, language: str) -> None:
+    """Regression: The printed code had no state, although the copied location contained state."""
     result = _keep(_STATEFUL, "--format", language)
     assert (result.code, result.stdout) == (2, "")
     assert "'json', 'options'" in result.stderr

@@ -46,14 +46,14 @@ _LONG, _STRING, _DOUBLE = LongType(), StringType(), DoubleType()
 
 
 def _prime(checkpoint: Path, location: Path, **more: Any) -> None:
-    """Prime from a checkpoint of topic t at 3; Spark is not needed before the refusal."""
+    """Call ``prime`` for a checkpoint with t-0 at 3. Without a refusal, it would need Spark."""
     unread = cast(Any, None)
     rows = StateRows(unread, unread, (), origin=StateOrigin(str(checkpoint), "", "", False))
     starts = {("t", 0): 3}
     prime(unread, [rows], positions=starts, checkpoint_location=str(location), **more)
 
 
-def test_prime_refuses_checkpoint_with_newer_one(tmp_path: Path) -> None:
+def test_prime_refuses_checkpoint_if_newer_checkpoint_exists(tmp_path: Path) -> None:
     """Regression: `prime` did not check whether the job had stopped."""
     chk = write_source(tmp_path / "job" / "chk-7", {0: splits("t", [3])})
     write_source(tmp_path / "job" / "chk-8", {0: splits("t", [4])})
@@ -112,7 +112,7 @@ def _struct(type_: DataType) -> StructType:
         (TimestampType(), TimestampType(), True),
         (_struct(_LONG), StructType([StructField("b", IntegerType())]), True),
         (ArrayType(_LONG), ArrayType(_STRING), True),
-        # Seen: each came back from the cast as it was, and was taken for exact.
+        # Regression: Casting back restored these values, so the casts were accepted as exact.
         (_LONG, TimestampType(), False),
         (FloatType(), _DOUBLE, False),
         (_struct(FloatType()), _struct(_DOUBLE), False),
@@ -123,7 +123,7 @@ def _struct(type_: DataType) -> StructType:
         (_struct(_LONG), StructType(), False),
     ],
 )
-def test_cast_is_allowed_only_if_equality_is_decidable(
+def test_cast_is_allowed_only_if_casting_back_proves_that_it_is_exact(
     own: DataType, target: DataType, told: bool
 ) -> None:
     assert may_be_cast(own, target) is told
@@ -135,7 +135,7 @@ _AVERAGE = [AggregateValue(kind, "a", in_average=True) for kind in ("sum", "coun
 
 
 def _fields(*names: str) -> list[Field]:
-    """`sum*` is a sum of an average."""
+    """Return fields with these names. ``sum*`` is the sum of an average."""
     return [Field(name.rstrip("*"), _LONG, name.endswith("*")) for name in names]
 
 
@@ -157,8 +157,8 @@ def test_prime_matches_each_field_with_its_own_value(
 
 
 @pytest.mark.parametrize("kind", ["min", "max"])
-def test_sum_and_extreme_of_column_require_count(kind: str) -> None:
-    """One row cannot have both values, and nothing shows the number of required rows."""
+def test_sum_of_column_with_minimum_or_maximum_requires_count(kind: str) -> None:
+    """One row cannot have both values. Without a count, the required number of rows is unknown."""
     values = [_SUM, AggregateValue(kind, "a")]
     with pytest.raises(UsageError, match=r"^a bigint: .* pass `count` or `counts`"):
         group_by_column({"a": _LONG}, values)
@@ -175,9 +175,13 @@ def test_sum_and_extreme_of_column_require_count(kind: str) -> None:
         ([_COUNT, _OF_A, _OF_A, _SUM], [[0, 1, 2, 3], [1, 0, 2, 3], [1, 2, 0, 3]]),
     ],
 )
-def test_prime_tries_record_count_at_each_place_among_column_counts(
+def test_prime_tries_every_position_of_record_count_among_counts(
     values: list[AggregateValue], orders: list[list[int]]
 ) -> None:
+    """Spark uses the field name ``count`` for every count.
+
+    The position of ``count(*)`` is unknown.
+    """
     assert [list(order) for order in value_orders(values)] == orders
 
 
@@ -189,7 +193,7 @@ def test_prime_tries_record_count_at_each_place_among_column_counts(
         ([_COUNT, _SUM], _fields("sum*", "count*")),
         (_AVERAGE, _fields("sum", "count")),
         ([_COUNT], []),
-        # Nothing shows which of them are the average's.
+        # The fields do not show which ones belong to the average.
         ([_COUNT, _SUM, *_AVERAGE], _fields("sum", "count", "sum", "count")),
     ],
 )
@@ -216,7 +220,7 @@ def test_error_of_python_worker_includes_cause() -> None:
 
 
 def test_proof_by_sampling_reports_unchecked_keys() -> None:
-    """Regression: A proof by sampling reported no unexpected keys, but had not checked any."""
+    """Regression: A proof by sampling reported no unexpected keys, but had not checked for them."""
     sample = StateProof(7, 0, 0, None)
     told = (
         "7 matching keys, 0 different, 0 missing; keys that are only in Spark's state were "
@@ -311,7 +315,7 @@ def _named(**fields: DataType) -> StructType:
 def test_operator_of_spark_3_5_is_identified_by_state_schema(
     tmp_path: Path, key: StructType, value: StructType, operator: str
 ) -> None:
-    """The checkpoint location contains no operator names, but the schemas of the state."""
+    """In Spark 3.5, the checkpoint location contains state schemas, but no operator names."""
     path = tmp_path / "schema"
     told = _java_utf("v2")
     for one in (key, value):
@@ -332,7 +336,10 @@ def _java_utf(text: str) -> bytes:
 
 
 def test_prime_refuses_join_with_single_state_store() -> None:
-    """A join in state format 3 (Spark 4.1) has one store, with the same operator name."""
+    """A join in state format 3 (Spark 4.1) has one state store.
+
+    The name of its operator is unchanged.
+    """
     with pytest.raises(Refused) as refused:
         only_operator(["symmetricHashJoin"])
     assert refused.value.codes == ["join-state"]
