@@ -450,7 +450,7 @@ def test_mistyped_security_property_in_file_is_refused(
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_java_class_property_affecting_connection_is_refused(tmp_path: Path, name: str) -> None:
+def test_connection_property_that_sets_java_class_is_refused(tmp_path: Path, name: str) -> None:
     message = _refusal(tmp_path, f"{name}=org.example.Own")
     assert f"librdkafka has no equivalent of {name}" in message
 

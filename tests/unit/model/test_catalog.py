@@ -97,7 +97,7 @@ def _is_in_catalog(node: ast.AST) -> TypeGuard[ast.Attribute]:
     return False
 
 
-def test_every_finding_and_every_warning_has_explained_code() -> None:
+def test_code_of_every_finding_and_warning_is_explained() -> None:
     for name, template in named_templates():
         assert (template.kind in SHARED) == (template.code in read_explanations()), name
 

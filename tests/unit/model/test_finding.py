@@ -35,7 +35,9 @@ def test_policy_field_is_set_for_expected_finding_codes(field: str, codes: set[C
         (Policies(allow_ran_on=True), {Code.GROUP_READS, Code.RAN_ON, Code.STALE_POSITIONS}),
     ],
 )
-def test_override_options_allow_expected_codes(policies: Policies, codes: set[Code]) -> None:
+def test_override_options_allow_move_despite_expected_findings(
+    policies: Policies, codes: set[Code]
+) -> None:
     assert {code for code in Code if code.policy.allowed(policies)} == codes
 
 

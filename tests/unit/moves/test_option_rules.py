@@ -172,7 +172,7 @@ def test_saved_plan_cannot_be_combined_with_move_options(call: Any, tmp_path: Pa
 
 
 def test_empty_partitions_are_refused_with_and_without_plan(tmp_path: Path) -> None:
-    """Regression: ``partitions={}`` was ignored next to a plan, so all its partitions moved."""
+    """Regression: ``partitions={}`` was ignored if a plan was passed, and all partitions moved."""
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     plan = library.plan(chk)
     for arguments in ({"plan": plan}, {"chk": chk}):

@@ -14,7 +14,7 @@ from migrate.targets.group.rollback_file import rollback_file
 
 
 @pytest.mark.parametrize("version", [2, 9])
-def test_rollback_file_of_other_release_does_not_prevent_rollback(
+def test_rollback_file_of_different_release_does_not_prevent_rollback(
     tmp_path: Path, version: int
 ) -> None:
     """Regression: A file of a different release in the same directory prevented the rollback."""

@@ -74,9 +74,7 @@ def to_spark(chk: Path, *arguments: str | Path) -> Result:
             ['{"a":{"0":1,"1":2},"b":{"0":3}}'],
             id="by operator id",
         ),
-        pytest.param(
-            ["0=topic:b", "--partitions", "b:0"], ['{"b":{"0":3}}'], id="a topic left out"
-        ),
+        pytest.param(["0=topic:b", "--partitions", "b:0"], ['{"b":{"0":3}}'], id="a topic omitted"),
     ],
 )
 def test_to_spark_output_has_line_per_stream(
@@ -136,7 +134,7 @@ def test_unassigned_and_doubly_assigned_topics_trigger_warning(chk: Path) -> Non
         pytest.param(
             ["0=rest", "--source", "both"], 2, "excludes the source's topics", id=("not chosen")
         ),
-        pytest.param(["0:rest"], 2, "expected N=SOURCE", id="not of its form"),
+        pytest.param(["0:rest"], 2, "expected N=SOURCE", id="invalid form"),
         pytest.param(["01=rest"], 2, "expected N=SOURCE", id="a number that Spark would not write"),
         pytest.param(["0=rest", "--plan-out", "p"], 2, "not a saved plan", id="plan"),
         pytest.param(
@@ -144,13 +142,19 @@ def test_unassigned_and_doubly_assigned_topics_trigger_warning(chk: Path) -> Non
             4,
             "topic a of operator 01010101010101010101010101010101 is not assigned to a Spark "
             "source",
-            id="a topic forgotten",
+            id="a topic not assigned",
         ),
         pytest.param(
-            ["0=rest", "1=topic:a"], 4, "Spark source 1: 2 sources of topic a", id="disagree"
+            ["0=rest", "1=topic:a"],
+            4,
+            "Spark source 1: 2 sources of topic a",
+            id="different positions",
         ),
         pytest.param(
-            ["0=rest", "--partitions", "c:5"], 4, "Spark source 0: no partition in", id="nothing"
+            ["0=rest", "--partitions", "c:5"],
+            4,
+            "Spark source 0: no partition in",
+            id="no partition",
         ),
     ],
 )
@@ -164,7 +168,7 @@ def test_ambiguous_or_invalid_spark_source_is_refused(
 
 
 def test_skipped_stream_number_triggers_warning(chk: Path) -> None:
-    """If this stream were a Kafka source, the query would silently start at the log end offset."""
+    """If the skipped stream is a Kafka source, it silently starts at the log end offset."""
     result = to_spark(chk, "1=rest", "3=topic:b")
     assert "no offsets for 2 streams of the query (0, 2) before stream 3" in result.stderr
     assert "unseeded-stream" not in to_spark(chk, "0=rest", "1=topic:b").stderr

@@ -288,7 +288,7 @@ def test_positions_chosen_by_policy_are_listed_separately(
     ) in result.stderr
 
 
-def test_partition_at_earliest_marker_is_verified_as_start_where_checkpoint_ended(
+def test_verify_counts_partition_at_earliest_marker_as_starting_where_checkpoint_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression: With a plan, "where the checkpoint ended" counted one partition too few."""

@@ -112,7 +112,7 @@ def test_beam_position_is_next_offset_of_checkpoint_mark(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("element", "known"),
     [(_with_state(_NULL), 0), (_with_mark(_mark(-1, -1, -1)), 0), (_with_mark(_mark(-1, 7, 8)), 2)],
-    ids=["no reader yet", "readers that had not asked Kafka", "one of them"],
+    ids=["no reader yet", "readers that had not queried Kafka", "one of three readers"],
 )
 def test_beam_split_without_start_offset_is_unresolved(
     tmp_path: Path, element: bytes, known: int
@@ -140,7 +140,9 @@ def _cut(mark: bytes) -> list[bytes]:
         b"\x80" * 11,
     ],
 )
-@pytest.mark.parametrize("beside", [b"", _with_mark(_mark(5, 6, 7))], ids=["alone", "beside one"])
+@pytest.mark.parametrize(
+    "beside", [b"", _with_mark(_mark(5, 6, 7))], ids=["alone", "with a valid element"]
+)
 @pytest.mark.parametrize("bad_first", [True, False])
 def test_checkpoint_mark_that_beam_rejects_blocks_move(
     tmp_path: Path, mark: bytes, beside: bytes, bad_first: bool

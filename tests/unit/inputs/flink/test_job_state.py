@@ -507,7 +507,7 @@ def test_flink_is_queried_again_after_wait(tmp_path: Path, monkeypatch: pytest.M
     assert not out.exists()
 
 
-def test_write_warns_that_job_may_be_running_if_nothing_proves_its_end(tmp_path: Path) -> None:
+def test_write_warns_that_job_may_be_running_if_nothing_proves_end_of_job(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "orders" / "chk-7", {0: splits("t", [3])})
     moved = migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "out")
     assert moved.code == 0

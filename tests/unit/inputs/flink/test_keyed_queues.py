@@ -37,9 +37,7 @@ def test_records_that_wait_in_delta_join_are_reported_as_in_flight() -> None:
     "name", ["_keyed_async_wait_operator_state_", "_delta_join_operator_async_wait_state_"]
 )
 @pytest.mark.parametrize("count", [0, 3])
-def test_async_queue_blocks_move_only_if_it_contains_records(
-    tmp_path: Path, name: str, count: int
-) -> None:
+def test_async_queue_blocks_move_if_not_empty(tmp_path: Path, name: str, count: int) -> None:
     chk = write_totals(tmp_path / "chk-7", count, name, version=6)
     found = _waiting(chk)
     if count:

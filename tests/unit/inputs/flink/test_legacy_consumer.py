@@ -127,10 +127,15 @@ def test_both_kryo_string_forms_are_read(length: int) -> None:
             REAL.replace(b"\x08\x02\x01", b"\x08\x04\x01"), id="not the hash of its partition"
         ),
         pytest.param(encode_legacy_element("orders", -1, 5), id="a negative partition"),
-        pytest.param(encode_legacy_element("or ders", 1, 5), id="no legal topic"),
+        pytest.param(encode_legacy_element("or ders", 1, 5), id="an invalid topic"),
         pytest.param(encode_legacy_element("orders", 1, -2), id="KafkaSource's marker"),
-        pytest.param(encode_legacy_element("orders", 1, LEGACY_NOT_SET - 1), id="no marker"),
-        pytest.param(encode_legacy_element("orders", 1, 2**63 - 1), id="no next offset"),
+        pytest.param(
+            encode_legacy_element("orders", 1, LEGACY_NOT_SET - 1), id="an unknown negative offset"
+        ),
+        pytest.param(
+            encode_legacy_element("orders", 1, 2**63 - 1),
+            id="the maximum, which has no next offset",
+        ),
         pytest.param(b"\xff\xff\xff\xff\xff\x01" + REAL[1:], id="an endless varint"),
     ],
 )
