@@ -38,7 +38,7 @@ def estate(tmp_path_factory: pytest.TempPathFactory, broker: Broker) -> FewJobs:
 
 
 def _on_spark(*arguments: str | Path) -> Result:
-    """In this process, which has a session."""
+    """Run a scan in this process, which has a Spark session."""
     return migrate("scan", *arguments)
 
 
@@ -63,12 +63,12 @@ def test_scan_on_spark_matches_local_scan(
     assert told[0] == told[1]
     assert tables[0] == tables[1]
     assert min(map(len, tables[0].values())) > _GENERATED
-    # The executors name options as the command line does.
+    # Messages from the executors use the option names of the command line.
     assert any("add --one-cluster" in row for row in tables[1]["checkpoints"])
 
 
 def _table(spark: Spark, directory: Path, table_format: str) -> list[str]:
-    """A table's rows in order, and at the beginning its columns and their types."""
+    """Return the schema of a Parquet table, and the sorted rows of any table."""
     if table_format == "parquet":
         frame = spark.session.read.parquet(str(directory))
         return [frame.schema.simpleString(), *sorted(map(str, frame.collect()))]
@@ -95,13 +95,13 @@ def test_output_of_scan_contains_each_view_as_table(
             assert {tuple(row) for row in rows} == {tuple(expected.columns)}
             errors = [row["pointer"] for row in rows if row["error_kind"]]
             assert sorted(errors) == sorted(map(str, [estate.half_written, estate.corrupt]))
-    # Nothing is written over, and nothing scanned first.
+    # A second scan does not overwrite the tables, and is refused before it reads checkpoints.
     again = scan(estate.root, "--output", directory)
     assert again.code == 4
     assert "is not empty; choose a new directory" in again.stderr
 
 
-def test_scan_call_returns_inventory_as_values(spark: Spark, estate: FewJobs) -> None:
+def test_scan_function_returns_jobs_with_lag_and_obstacles(spark: Spark, estate: FewJobs) -> None:
     inventory = library.scan(estate.root, bootstrap_servers=estate.broker[1])
     jobs = {job.pointer: job for job in inventory.jobs}
     newest = jobs[str(estate.newest)]
@@ -118,7 +118,7 @@ def test_scan_call_returns_inventory_as_values(spark: Spark, estate: FewJobs) ->
     assert (gone.lag, gone.lag_unknown) == (None, 2)
     assert jobs[str(estate.corrupt)].error_kind == "corrupt"
     assert inventory.totals.movable == 3
-    # And so does one in a process that has no session.
+    # A scan in a process without a Spark session returns the same values.
     program = (
         "import sys, pickle, migrate\n"
         "found = migrate.scan(sys.argv[1], bootstrap_servers=sys.argv[2])\n"
@@ -130,7 +130,9 @@ def test_scan_call_returns_inventory_as_values(spark: Spark, estate: FewJobs) ->
     assert pickle.loads(done.stdout) == inventory
 
 
-def test_master_option_is_refused_with_existing_session(spark: Spark, estate: FewJobs) -> None:
+def test_option_master_is_refused_if_spark_session_already_exists(
+    spark: Spark, estate: FewJobs
+) -> None:
     done = _on_spark(estate.root, "--master", "local[1]")
     assert (done.code, done.stdout) == (2, "")
     assert "a Spark session already exists" in done.stderr
@@ -171,7 +173,7 @@ def test_scan_runs_with_spark_submit(tmp_path: Path) -> None:
     spark_submit = Path(sys.executable).with_name("spark-submit")
     command = [str(spark_submit), "--master", "local[1]", "--conf", "spark.ui.enabled=false"]
     command += [str(submit.__file__), str(GOLDEN / "2.2" / "stop"), "--output", "out"]
-    command.append("--quiet")  # what it told would be on stdout: spark-submit makes one of the two
+    command.append("--quiet")  # spark-submit writes stdout and stderr to the same stream
     (tmp_path / "conf").mkdir()
     (tmp_path / "work").mkdir()
     done = subprocess.run(

@@ -41,7 +41,7 @@ from tests.support.secured import Authority, Identity, SecuredBroker
 
 pytestmark = pytest.mark.integration
 
-# All that two parsers, Java's own escapes and librdkafka's SCRAM could get wrong.
+# Contains all characters that the parsers, Java's escapes, or librdkafka's SCRAM could misread.
 SCRAM_PASSWORD = 'sc,r=n #1;\\"é!'
 PLAIN_PASSWORD = "pl.ain-Word"
 STORE_PASSWORD = "st0re-Word"
@@ -52,7 +52,7 @@ PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 def _escaped(text: str) -> str:
-    """A value as a .properties file holds it."""
+    """Escape a value for a .properties file."""
     return text.replace("\\", "\\\\")
 
 
@@ -63,7 +63,10 @@ def _jaas(module: str, user: str, password: str) -> str:
 
 @dataclass(frozen=True)
 class Stores:
-    """Files with what clients trust and who they are; `ann` is known by her certificate."""
+    """Trust stores and key stores.
+
+    ``ann`` is a user who authenticates with a certificate.
+    """
 
     home: Path
     ann: Identity
@@ -119,7 +122,7 @@ def stores(secured: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def topic(secured: SecuredBroker) -> str:
-    """A topic with ten records that every user may ask for."""
+    """A topic with ten records that every user may describe."""
     name = f"open-{uuid.uuid4().hex[:8]}"
     secured.create_topic(name, 1)
     secured.produce(name, 0, map(str, range(10)))
@@ -130,7 +133,7 @@ def topic(secured: SecuredBroker) -> str:
 
 @dataclass(frozen=True)
 class Client:
-    """Runs ``to-spark`` with given properties, and holds to it what is true of every run."""
+    """Runs ``to-spark`` with Kafka properties, and checks that the output contains no secret."""
 
     home: Path
     broker: SecuredBroker
@@ -175,7 +178,7 @@ class Client:
         assert json.loads(result.stdout) == {self.topic: {"0": 4}}
 
     def refused(self, code: int, properties: str, *arguments: str, listener: str = "SASL") -> str:
-        """The one line that is said."""
+        """Run the command, check its exit code, and return its only line of output."""
         began = time.monotonic()
         result = self(properties, *arguments, listener=listener)
         assert (result.code, result.stdout) == (code, ""), result.stderr
@@ -213,7 +216,7 @@ def _java_scram(stores: Stores) -> str:
         """
 
 
-# -- logging in ----------------------------------------------------------------------------------
+# -- authentication ------------------------------------------------------------------------------
 
 
 def test_scram_works_with_librdkafka_properties(client: Client, stores: Stores) -> None:
@@ -297,7 +300,7 @@ def test_certificate_of_different_host_fails_unless_check_is_disabled(
     client.works(unchecked, listener="ELSEWHERE")
 
 
-# -- not let in ----------------------------------------------------------------------------------
+# -- failed authentication -----------------------------------------------------------------------
 
 
 def test_wrong_password_is_reported_as_access_denied(client: Client, stores: Stores) -> None:
@@ -316,7 +319,7 @@ def test_wrong_password_is_reported_as_access_denied(client: Client, stores: Sto
     ("listener", "protocol"),
     [("SASL", ""), ("MTLS", ""), ("BARE", ""), ("SASL", "SSL"), ("SASL", "SASL_PLAINTEXT")],
 )
-def test_closed_connection_suggests_security_protocol(
+def test_error_for_closed_connection_suggests_security_settings(
     client: Client, stores: Stores, listener: str, protocol: str
 ) -> None:
     login = _scram(stores).replace("SASL_SSL", protocol) if protocol else ""
@@ -346,7 +349,9 @@ def test_wrong_key_store_password_is_usage_error(client: Client, stores: Stores)
 
 
 @pytest.mark.parametrize("form", ["${{env:{}}}", '"{}"', "'{}'"])
-def test_quoted_or_unexpanded_password_gets_hint(client: Client, stores: Stores, form: str) -> None:
+def test_error_for_quoted_or_unexpanded_password_contains_hint(
+    client: Client, stores: Stores, form: str
+) -> None:
     password = form.format("wrong-Word")
     line = client.refused(6, _scram(stores), "-X", f"sasl.password={password}")
     assert line.endswith(
@@ -368,11 +373,11 @@ def test_wrong_certificate_authority_fails_tls_verification(client: Client, stor
     assert "ssl.ca.location" in line
 
 
-def test_single_accepting_broker_of_list_is_sufficient(
+def test_move_succeeds_if_one_broker_of_list_accepts_connection(
     client: Client, stores: Stores, secured: SecuredBroker
 ) -> None:
     servers = f"{secured.address('ELSEWHERE')},{secured.address('SASL')}"
-    for _ in range(3):  # librdkafka takes them in an order of its own
+    for _ in range(3):  # librdkafka tries the brokers in its own order
         chk = write_source(client.home / uuid.uuid4().hex / "chk-1", {0: splits(client.topic, [4])})
         file = client.home / "client.properties"
         file.write_text(_scram(stores), encoding="utf-8")
@@ -390,7 +395,7 @@ def test_single_accepting_broker_of_list_is_sufficient(
         ("wrong-Word", "line "),
     ],
 )
-def test_invalid_property_is_reported_without_value(
+def test_invalid_property_is_reported_without_its_value(
     client: Client, stores: Stores, line: str, told: str
 ) -> None:
     assert told in client.refused(2, _scram(stores) + line + "\n")
@@ -435,7 +440,9 @@ def test_aws_tokens_reach_broker(
 
 
 @pytest.mark.parametrize("ending", ["jks", "p12"])
-def test_trust_store_of_keytool_is_read(client: Client, stores: Stores, ending: str) -> None:
+def test_trust_store_created_by_keytool_is_read(
+    client: Client, stores: Stores, ending: str
+) -> None:
     login = _java_scram(stores).replace("ssl.truststore.type=PEM", "")
     text = f"{login}\nssl.truststore.location={stores.path(f'trust.{ending}')}\n"
     client.works(f"{text}ssl.truststore.password={STORE_PASSWORD}\n")
@@ -490,7 +497,7 @@ def test_hidden_group_is_reported_with_required_permission(
 
 @dataclass(frozen=True)
 class Permitted:
-    """A user of their own, who may do what was allowed, and two topics and a group for them."""
+    """A user who has only the granted permissions, with two topics and a group."""
 
     broker: SecuredBroker
     home: Path
@@ -500,7 +507,7 @@ class Permitted:
     group: str
 
     def allow(self, *operations: AclOperation, group: bool = False, topics: int = 0) -> None:
-        """On the group, and on the first so many topics."""
+        """Grant operations on the group, and on this number of topics."""
         for operation in operations:
             if group:
                 self.broker.allow(self.user, operation, ResourceType.GROUP, self.group)
@@ -508,7 +515,7 @@ class Permitted:
                 self.broker.allow(self.user, operation, ResourceType.TOPIC, topic)
 
     def run(self, *arguments: str | Path, code: int) -> str:
-        """What ``migrate`` says on stderr, where it ends with this code."""
+        """Run ``migrate``, check its exit code, and return stderr."""
         secured = ("-b", self.broker.address("SASL"), "--kafka-config", self.properties)
         result = migrate(*arguments, *secured)
         assert result.code == code, result.stderr
@@ -572,7 +579,7 @@ def test_commit_reports_missing_permission(permitted: Permitted) -> None:
 def test_unreadable_transaction_log_is_reported_with_required_permission(
     permitted: Permitted,
 ) -> None:
-    """The move needs only READ on the topic, so the missing permission does not prevent it."""
+    """The move needs only DESCRIBE on the topic, so it succeeds with a warning."""
     producer = Producer(
         {
             "bootstrap.servers": permitted.broker.bootstrap_servers,
@@ -580,7 +587,7 @@ def test_unreadable_transaction_log_is_reported_with_required_permission(
             "log_level": 0,
         }
     )
-    producer.init_transactions(30)  # there is no such log before
+    producer.init_transactions(30)  # creates the transaction log
     topic = permitted.topics[0]
     sink = operator_with_states(
         {COMMITTER_STATE: [encode_committer_element("2.2", {5: {0: [Committable("pay-0-5")]}})]},
@@ -599,10 +606,12 @@ def test_unreadable_transaction_log_is_reported_with_required_permission(
     assert "these brokers have no record of transaction 'pay-0-5'" in said
 
 
-def test_comparison_of_two_clusters_needs_read_and_leaks_no_password(permitted: Permitted) -> None:
+def test_comparison_of_two_clusters_needs_only_read_permission_and_shows_no_password(
+    permitted: Permitted,
+) -> None:
     """Without a group, READ on the topics is sufficient.
 
-    The output has no secret of either cluster.
+    The output contains no secret of either cluster.
     """
     first, second = permitted.topics
     times = [int(time.time() * 1000) + n for n in range(10)]
@@ -682,6 +691,7 @@ def test_rollback_without_delete_permission_changes_no_offsets(permitted: Permit
 
 
 def test_every_property_of_java_clients_is_handled() -> None:
+    """``migrate`` translates, ignores, or refuses each documented property."""
     documented: set[str] = set()
     for client in ("consumer.ConsumerConfig", "producer.ProducerConfig", "admin.AdminClientConfig"):
         page = run_java(f"org.apache.kafka.clients.{client}", classpath("kafka-4.1.1"))
@@ -694,7 +704,10 @@ def test_every_property_of_java_clients_is_handled() -> None:
 
 
 def _is_known(name: str) -> bool:
-    """Whether it is translated, left out, or librdkafka's (which may not take this value)."""
+    """Return whether the property is translated, is ignored, or belongs to librdkafka.
+
+    librdkafka may still refuse the value.
+    """
     try:
         settings: dict[str, Any] = {**kafka_config("127.0.0.1:1", None, [f"{name}=x"])}
         AdminClient(settings, logger=logging.getLogger("nobody"))

@@ -46,7 +46,7 @@ _PENDING = {"RECEIVED", "RETRY"}
 def test_sink_state_matches_flinks_own_classes(
     flink: str, written_by: tuple[str, ...], writer_versions: tuple[int, ...]
 ) -> None:
-    # Without subtasks in the state (up to 1.15), Flink takes all for those of one.
+    # Up to 1.15, the state contains no subtasks, so Flink assigns all committables to one subtask.
     committers = [
         encode_committer_element(
             release, _ONE_SUBTASK if release in ("1.14", "1.15") else _CHECKPOINTS

@@ -48,8 +48,8 @@ def printed(chk: Path, servers: str, kind: str, *arguments: str | Path) -> str:
     return result.stdout
 
 
-def started_for_good(code: str, spark: Spark, directory: Path) -> dict[str, Any]:
-    """The variables of a printed file, run as its user would: with a sink, up to its end."""
+def run_with_sink(code: str, spark: Spark, directory: Path) -> dict[str, Any]:
+    """Run a printed script with a sink until the query ends, and return its variables."""
     assert spark.session.getActiveSession() is not None
     code, tries = re.subn(r"^sink = .*\n", "", code, flags=re.M)
     code, sinks = re.subn(r"^# (?=sink = \(|    |\)$)", "", code, flags=re.M)
@@ -63,7 +63,7 @@ def started_for_good(code: str, spark: Spark, directory: Path) -> dict[str, Any]
 
 
 def written(spark: Spark, directory: Path) -> set[tuple[str, int]]:
-    """What the query has written: each record's topic and partition, and its offset."""
+    """Return the topic partition and the offset of each record that the query has written."""
     rows = (
         spark.session.read.schema(ROW)
         .parquet(str(directory / "sink"))
@@ -93,7 +93,7 @@ ALL = [(ORDERS, 0), (ORDERS, 1), (PAYMENTS, 0)]
 def test_python_code_with_starting_offsets_reads_planned_records(
     servers: str, spark: Spark, chk: Path, tmp_path: Path
 ) -> None:
-    started_for_good(printed(chk, servers, "python"), spark, tmp_path)
+    run_with_sink(printed(chk, servers, "python"), spark, tmp_path)
     assert written(spark, tmp_path) == expected(*ALL)
 
 
@@ -101,9 +101,9 @@ def test_python_code_with_checkpoint_location_reads_planned_records(
     servers: str, spark: Spark, chk: Path, tmp_path: Path
 ) -> None:
     text = printed(chk, servers, "python", "--checkpoint-dir", tmp_path / "seed")
-    # That it is the seed that counts shows where the option says otherwise.
+    # The changed option contradicts the seed, so the test passes only if the seed is used.
     text = text.replace('.option("startingOffsets", ', '.option("startingOffsets", "latest" or ')
-    code = started_for_good(text, spark, tmp_path)
+    code = run_with_sink(text, spark, tmp_path)
     assert code["checkpoint_location"] == str(tmp_path / "seed")
     assert written(spark, tmp_path) == expected(*ALL)
 
@@ -138,12 +138,12 @@ def test_printed_scala_code_previews_records_and_leaves_seed_unchanged(
     assert contents(seed) == before
 
 
-def test_python_code_for_some_partitions_assigns_partitions(
+def test_python_code_for_some_partitions_reads_only_these_partitions(
     servers: str, spark: Spark, chk: Path, tmp_path: Path
 ) -> None:
     text = printed(chk, servers, "python", "--partitions", f"{ORDERS}:0")
     assert '.option("assign", ' in text
-    started_for_good(text, spark, tmp_path)
+    run_with_sink(text, spark, tmp_path)
     assert written(spark, tmp_path) == expected((ORDERS, 0))
 
 
@@ -152,7 +152,7 @@ def test_python_code_for_two_streams_reads_planned_records(
 ) -> None:
     sources = [f"--spark-source={n}=topic:{topic}" for n, topic in enumerate((PAYMENTS, ORDERS))]
     seed = ("--checkpoint-dir", tmp_path / "seed")
-    started_for_good(printed(chk, servers, "python", *seed, *sources), spark, tmp_path)
+    run_with_sink(printed(chk, servers, "python", *seed, *sources), spark, tmp_path)
     assert written(spark, tmp_path) == expected(*ALL)
 
 
@@ -176,7 +176,7 @@ def test_printed_options_work_with_read_stream(
 @pytest.mark.parametrize(
     ("level", "offsets"), [("read_committed", {2}), ("read_uncommitted", {0, 2})]
 )
-def test_isolation_level_determines_reading_of_aborted_records(
+def test_isolation_level_determines_whether_aborted_records_are_read(
     broker: Broker, spark: Spark, tmp_path: Path, level: str, offsets: set[int]
 ) -> None:
     topic = f"code-{level}"
@@ -193,7 +193,7 @@ def test_isolation_level_determines_reading_of_aborted_records(
     producer.commit_transaction(30)
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [0])})
     text = printed(chk, broker.bootstrap_servers, "python", "--isolation-level", level)
-    started_for_good(text, spark, tmp_path)
+    run_with_sink(text, spark, tmp_path)
     assert written(spark, tmp_path) == {(f"{topic}-0", offset) for offset in offsets}
 
 

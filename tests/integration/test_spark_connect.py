@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 _GOLDEN = Path(__file__).parents[1] / "golden"
 _REHEARSED = _GOLDEN / "rehearsed"
 _PROGRAM = Path(__file__).parents[1] / "support" / "connect_program.py"
-# Name and amount, by partition and offset.
+# (partition, offset) -> (name, amount)
 Orders = dict[tuple[int, int], tuple[str, int | None]]
 
 
@@ -57,7 +57,7 @@ def results(
 ) -> Iterator[tuple[dict[str, Any], Any]]:
     """The output of the program, and the offsets of its group as Kafka's Java client reads them."""
     work = tmp_path_factory.mktemp("connect")
-    with Broker() as broker:  # its topic has the name in the savepoints
+    with Broker() as broker:  # a separate broker, because the savepoints determine the topic's name
         broker.create_topic("events", 2)
         for partition in (0, 1):
             events = (_REHEARSED / "events" / str(partition)).read_text().splitlines()
@@ -129,7 +129,7 @@ def test_primed_query_on_spark_connect_counts_every_record(
     assert {name: counts for name, *counts in found["output"]} == expected
 
 
-def test_rehearsal_on_spark_connect_lists_keys_of_missing_filter(
+def test_rehearsal_on_spark_connect_lists_keys_that_missing_filter_affects(
     results: tuple[dict[str, Any], Any], orders: Orders
 ) -> None:
     found, _ = results
@@ -166,7 +166,7 @@ def test_generated_script_of_prime_runs_on_spark_connect_server(
     assert written.code == 0, written.stderr
     text = script.read_text()
     script.write_text(text[: text.index("\nsink = ")])  # without the start of the query
-    random_ = random.Random(17)  # as tests/golden/stateful/generate.py
+    random_ = random.Random(17)  # like tests/golden/stateful/generate.py
     lines = {partition: [event(random_, number) for number in range(500)] for partition in (0, 1)}
     ids = {line.split(",")[2] for p, end in ((0, 350), (1, 365)) for line in lines[p][:end]}
     expected = f"{len(ids)} matching keys, 0 different, 0 missing, 0 not in Flink's state"

@@ -22,7 +22,7 @@ from tests.support.spark import Spark
 pytestmark = pytest.mark.integration
 
 _SECONDS = 60
-# What Flink's jobs left, some of which it skipped: tests/golden/test_sinks.py.
+# A table that remembers Flink jobs (tests/golden/test_sinks.py).
 ICEBERG = Path(__file__).parents[1] / "golden/sinks/iceberg-flink"
 
 
@@ -55,14 +55,14 @@ def test_group_resumes_from_committed_batch_of_query(
     done = migrate(*to_group, "--execute", "--yes")
     assert done.code == 0, done.stderr
     assert migrate(*compare).code == 0
-    # A consumer of the group reads what the query has not read, and nothing else.
+    # A consumer of the group reads exactly the records that the query has not read.
     assert read_from_group(broker, group, [topic], "classic") == [(topic, 0, 30, "new")]
 
     back = migrate("rollback", done.stdout.strip(), "--execute", "--yes", "--force")
     assert back.code == 0, back.stderr
 
 
-def test_topic_read_from_two_clusters_triggers_warning(
+def test_query_that_reads_topic_from_two_clusters_triggers_warning(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
     """Regression: The result was "1 ok", without a warning about the topic of the other cluster."""
@@ -163,7 +163,7 @@ def test_rows_in_state_of_query_trigger_warning(
     assert _next_offsets(tmp_path / "plan.json") == [90]
     (warning,) = [line for line in result.stderr.splitlines() if "state of 1 operator" in line]
     assert "read but not emitted" in warning
-    # Where nothing lies beyond the positions, nothing can have been written there.
+    # No records exist beyond the positions, so the query cannot have written such records.
     assert "asyncProgressTrackingEnabled" not in result.stderr
 
 
@@ -183,7 +183,7 @@ def test_output_beyond_last_logged_batch_triggers_warning(
     write_seed({(topic, 0): 0}, query)
 
     def run(interval: str, until: int) -> None:
-        """Each batch of five records; a batch is logged where so many milliseconds have passed."""
+        """Run batches of five records. Log a batch if the interval has passed, in milliseconds."""
         started = (
             spark.stream(servers, subscribe=topic, maxOffsetsPerTrigger="5")
             .writeStream.format("kafka")
@@ -199,7 +199,7 @@ def test_output_beyond_last_logged_batch_triggers_warning(
             while len(broker.records(out)) < until:
                 assert started.isActive and time.monotonic() < deadline, started.exception()
                 time.sleep(0.2)
-            # The last batch is whole before it is stopped.
+            # The last batch is complete before the query is stopped.
             while len(started.recentProgress) < 10:
                 assert time.monotonic() < deadline
                 time.sleep(0.2)
@@ -221,7 +221,8 @@ def test_output_beyond_last_logged_batch_triggers_warning(
     compared = migrate("diff", f"spark:{query}", "broker:latest", "-b", servers)
     assert "[output-beyond]" in compared.stderr
 
-    # The way out. What Spark itself goes on from are those positions: it repeats the rest.
+    # As a remedy, the query runs without an interval. Spark resumes from the logged positions and
+    # duplicates the later records.
     run("0", until=50 + 45)
     positions, told = committed("after-the-way-out.json")
     assert positions == [50]
@@ -232,7 +233,7 @@ def test_output_beyond_last_logged_batch_triggers_warning(
 def running(
     spark: Spark, servers: str, topic: str, query: Path, *, trigger: str = "0 seconds"
 ) -> Iterator[None]:
-    """Run a query that starts a batch whenever there are records; its sink is next to it."""
+    """Run a query that starts a batch whenever there are records. Its sink is next to it."""
     started = (
         spark.stream(servers, subscribe=topic)
         .selectExpr("CAST(value AS STRING) AS value")
@@ -276,7 +277,7 @@ def test_diff_reports_distance_between_checkpoint_and_running_query(
         wait_for(16)
 
 
-def test_move_from_running_query_is_refused_and_warns_after_stop(
+def test_move_is_refused_while_query_is_running_and_warns_after_query_has_stopped(
     broker: Broker, spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression: The moves exited with 0 and no warning, so two queries read the same records."""
@@ -286,7 +287,8 @@ def test_move_from_running_query_is_refused_and_warns_after_stop(
     broker.create_topic(topic, 1)
     broker.produce(topic, 0, map(str, range(50)))
     write_seed({(topic, 0): 0}, old)
-    spark.read_all(servers, {"subscribe": topic}, tmp_path / "unrelated")  # Spark is warm
+    # Starts Spark's JVM before the time-critical part.
+    spark.read_all(servers, {"subscribe": topic}, tmp_path / "unrelated")
     moves = [
         ("to-spark", f"spark:{old}", "-b", servers, "--checkpoint-dir", str(new)),
         ("to-spark", f"spark:{old}", "-b", servers, "--plan-out", str(tmp_path / "plan")),

@@ -1,7 +1,7 @@
 """Run real Spark queries with a seeded checkpoint directory and with startingOffsets.
 
-Our own target writes the seeds. Every query also sets a different kind of `startingOffsets`, so a
-test passes only if the seed determines the start.
+The seeds are written by the code of `migrate`. The queries also set different `startingOffsets`, so
+a test passes only if the seed determines the start.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def checkpoint_dir(tmp_path: Path) -> Path:
 
 
 def seed(checkpoint_dir: Path, next_offsets: Mapping[int, int], topic: str = TOPIC) -> None:
-    """Write a seed with our target from positions that need no checkpoint."""
+    """Write a seed with the code of `migrate`, without a checkpoint."""
     write_seed(
         {(topic, partition): next_offsets[partition] for partition in next_offsets}, checkpoint_dir
     )
@@ -74,7 +74,7 @@ def _records_from(next_offsets: Mapping[int, int]) -> list[Record]:
 def test_query_starts_exactly_at_seed(
     servers: str, spark: Spark, checkpoint_dir: Path, stateful: bool
 ) -> None:
-    # In the middle, at the start, and at the end, where there is nothing left to read.
+    # Positions in the middle, at the start, and at the end of a log.
     positions = {0: 37, 1: 0, 2: 100}
     seed(checkpoint_dir, positions)
 
@@ -99,7 +99,7 @@ def test_seeded_query_resumes_from_its_own_progress(
     seed(checkpoint_dir, {0: 5}, topic)
 
     def run() -> list[int]:
-        """Every offset that the query has read, in this run and those before."""
+        """Run the query, and return the offsets that it has read in this run and earlier runs."""
         records = spark.read_all(
             broker.bootstrap_servers, {"subscribe": topic}, checkpoint_dir, stateful=stateful
         )
@@ -118,7 +118,7 @@ def test_seeded_query_resumes_from_its_own_progress(
     after = verified()
     assert after.code == 0 and "STARTED-AT" in after.stdout
     assert "verified: the one partition started where the checkpoint ended" in after.stderr
-    broker.delete_records(topic, 0, before=25)  # what it has read is no longer needed
+    broker.delete_records(topic, 0, before=25)  # the query has already read these records
     later = verified()
     assert later.code == 5 and "STARTED-AT" in later.stdout
     assert _UNTOLD in later.stderr
@@ -182,7 +182,7 @@ def test_query_fails_on_seed_with_unavailable_offsets(
         )
 
 
-def test_unlisted_partition_starts_at_0_if_log_starts_at_0(
+def test_partition_missing_from_seed_starts_at_0_if_log_starts_at_0(
     servers: str, spark: Spark, checkpoint_dir: Path
 ) -> None:
     seed(checkpoint_dir, {0: 99, 2: 99})
@@ -217,7 +217,7 @@ def test_restarted_query_ignores_starting_offsets(
     assert run(0) == _records_from({0: 90, 1: 100, 2: 100})
 
 
-# -- where a seed is not heeded, or not whole ----------------------------------------------------
+# -- ignored and incomplete seeds ----------------------------------------------------------------
 
 
 @pytest.fixture
@@ -266,7 +266,7 @@ def test_continuous_trigger_ignores_seed(
     finally:
         query.stop()
     assert [int(value) for *_, value in written] == list(range(first, 60))
-    # The seed says 20, as the checkpoint does, and is not where it started.
+    # The seed and the checkpoint contain 20, but the query did not start there.
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [20])})
     verified = migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", broker.bootstrap_servers)
     assert verified.code == 5, verified.stdout
@@ -308,7 +308,7 @@ def test_query_starts_from_seed_written_directly_into_mounted_directory(
     assert spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir) == _records_from(positions)
 
 
-# -- a seed that is not of what the query reads --------------------------------------------------
+# -- seeds that do not match the query -----------------------------------------------------------
 
 
 def test_query_fails_on_seed_of_different_topic(
@@ -327,7 +327,7 @@ def test_query_without_fail_on_data_loss_skips_records_silently(
 ) -> None:
     seed(checkpoint_dir, {0: 100, 1: 100, 2: 10})
     options = {"subscribe": TOPIC, "failOnDataLoss": "false"}
-    # 10 to 39 are gone.
+    # The records 10 to 39 were deleted.
     assert spark.read_all(servers, options, checkpoint_dir) == _records_from({2: 40})
 
 
@@ -368,14 +368,14 @@ def test_partition_missing_from_all_batches_is_not_verified(
     assert result.code == 5
     assert ": 1 ok, 1 cannot tell\n" in result.stdout
     assert "cannot tell (1): neither seeded nor in the newest batch" in result.stderr
-    # A query that subscribes reads it in its next batch.
+    # A query that subscribes to the topic reads partition 1 in its next batch.
     assert len(spark.read_all(servers, {"subscribe": topic}, checkpoint_dir)) == 5 + 3
     result = migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", servers)
     assert (result.code, "all 2 partitions started" in result.stderr) == (0, True)
 
 
 def _run_with_state(broker: Broker, spark: Spark, checkpoint_dir: Path) -> str:
-    """Run a query with state from 5 to the end of a topic of ten records; return the topic."""
+    """Run a stateful query from offset 5 of a topic with ten records, and return the topic."""
     topic = f"spark-seed-state-{uuid.uuid4().hex[:8]}"
     broker.create_topic(topic, 1)
     broker.produce(topic, 0, _values(range(10)))
@@ -386,7 +386,7 @@ def _run_with_state(broker: Broker, spark: Spark, checkpoint_dir: Path) -> str:
     return topic
 
 
-def test_copied_query_reads_new_partition_from_log_start_above_0(
+def test_copied_query_reads_new_partition_whose_log_starts_above_0(
     tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:
     """Regression: The copy reported "new partition, from 4", but the query failed on start."""
@@ -403,7 +403,7 @@ def test_copied_query_reads_new_partition_from_log_start_above_0(
     assert copied.code == 0, copied.stderr
     assert f"{topic}-1: new partition, from 4\n" in copied.stderr
     assert f": migrate diff {chk} spark:{new} -b {servers}\n" in copied.stderr
-    # Spark does not read a file sink whose log does not begin with batch 0.
+    # Spark cannot read a file sink if the sink's log does not start with batch 0.
     shutil.copytree(tmp_path / f"{checkpoint_dir.name}-sink", tmp_path / "new-sink")
     records = spark.read_all(servers, options, new, stateful=True)
     assert [record[1:3] for record in records] == [(0, 10), (0, 11), (1, 4), (1, 5)]

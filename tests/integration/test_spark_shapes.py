@@ -2,8 +2,8 @@
 
 `to-spark` moves the checkpoint of one job with three sources: orders, payments, and both. A real
 query of each shape then reads all records in Kafka. Every output row lists the records behind it,
-and the logs contain records on both sides of each position. A start that is off by one record
-shows, and the last tests cause such a start.
+and the logs contain records on both sides of each position. The last tests prove that a start that
+is off by one record changes the output.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LOGS = {
     (PAYMENTS, 0): (0, 60),
     (PAYMENTS, 1): (0, 60),
 }
-# Where the job stood.
+# The positions of the sources ``orders`` and ``payments``.
 POSITIONS = {
     (ORDERS, 0): 17,
     (ORDERS, 1): 8,
@@ -49,7 +49,7 @@ POSITIONS = {
     (PAYMENTS, 0): 5,
     (PAYMENTS, 1): 30,
 }
-# Where another source of the same job stood, over the same topics.
+# The positions of the source ``both``, which reads the same topics.
 OTHER_POSITIONS = {place: next_offset + 7 for place, next_offset in POSITIONS.items()}
 
 Place = tuple[str, int]
@@ -69,7 +69,10 @@ def servers(broker: Broker) -> str:
 
 @pytest.fixture(scope="module")
 def chk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A job of three sources: `orders`, `payments`, and `both`, which stands elsewhere."""
+    """A job with the sources ``orders``, ``payments``, and ``both``.
+
+    The positions of ``both`` differ.
+    """
 
     def state(number: int, uid: str, *topics: str, at: Starts) -> SourceState:
         held = [
@@ -90,7 +93,7 @@ def chk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True)
 class World:
-    """What a query is made of."""
+    """The parts of a query."""
 
     spark: Spark
     servers: str
@@ -131,7 +134,7 @@ def rows_from(starts: Starts) -> list[tuple[object, ...]]:
 
 
 def counts_from(starts: Starts) -> list[tuple[object, ...]]:
-    """Of each partition: how many records, the first and the last."""
+    """Return the number of records, the first offset, and the last offset of each partition."""
     return sorted(
         (*place, LOGS[place][1] - start, start, LOGS[place][1] - 1)
         for place, start in starts.items()
@@ -139,7 +142,7 @@ def counts_from(starts: Starts) -> list[tuple[object, ...]]:
 
 
 def pairs_from(left: Starts, right: Starts) -> list[tuple[object, ...]]:
-    """Each two records that a join finds: there are some of every number."""
+    """Return all pairs of records that a join outputs."""
     return sorted(
         (*one, *other)
         for one in records_from(left)
@@ -148,7 +151,7 @@ def pairs_from(left: Starts, right: Starts) -> list[tuple[object, ...]]:
     )
 
 
-# -- what the queries do with the records --------------------------------------------------------
+# -- transformations -----------------------------------------------------------------------------
 
 
 def renamed(frame: DataFrame, suffix: str) -> DataFrame:
@@ -174,7 +177,7 @@ COUNTS = StructType(
 
 
 def aggregated(frame: DataFrame) -> DataFrame:
-    """Of each partition so far: how many records, the first and the last."""
+    """Compute the number of records, the first offset, and the last offset of each partition."""
     return (
         frame.withWatermark("timestamp", "1 hour")
         .groupBy("topic", "partition")
@@ -191,9 +194,9 @@ def deduplicated(frame: DataFrame) -> DataFrame:
 
 
 def passed_with_state(frame: DataFrame) -> DataFrame:
-    """Each record in a group of its own, passed on where the group has no state yet.
+    """Output each record if the state has not seen the record. Each record is its own group.
 
-    In larger groups PySpark 4.0.0 stumbles over a pyarrow as new as 26.
+    With larger groups, PySpark 4.0.0 fails with pyarrow 26.
     """
 
     def pass_on(
@@ -213,7 +216,7 @@ def passed_with_state(frame: DataFrame) -> DataFrame:
 
 
 class Counter(StatefulProcessor):
-    """Of each partition so far: how many records, the first and the last."""
+    """Counts the records of each partition, and stores the first and the last offset."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._state = handle.getValueState("counts", StructType(COUNTS.fields[2:]))
@@ -238,13 +241,13 @@ def counted_by_processor(frame: DataFrame) -> DataFrame:
     )
 
 
-# -- how they are written ------------------------------------------------------------------------
+# -- outputs -------------------------------------------------------------------------------------
 
 
 def collected(
     frame: DataFrame, checkpoint_dir: Path, *, mode: str = "append", available_now: bool = True
 ) -> list[tuple[object, ...]]:
-    """The rows of a query with a foreachBatch sink: of each batch, as it was written."""
+    """Run a query with a foreachBatch sink, and return the rows of all batches."""
     rows: list[tuple[object, ...]] = []
 
     def keep(batch: DataFrame, _: int) -> None:
@@ -264,7 +267,7 @@ def collected(
 
 
 def last_of_each(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """Of updates that only grow: the last one of each partition."""
+    """Return the last update of each partition, because the counts only grow."""
     latest: dict[tuple[object, ...], tuple[object, ...]] = {}
     for row in sorted(rows):
         latest[row[:2]] = row
@@ -274,7 +277,7 @@ def last_of_each(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
 def seed(
     chk: Path, world: World, *spark_sources: str, source: str | None = None, options: str = ""
 ) -> Path:
-    """Move the job, or one source of it, to a query with these Kafka sources, as a user does."""
+    """Move the job, or one of its sources, to a query with these Kafka sources."""
     checkpoint_dir = world.folder / "checkpoint"
     result = migrate(
         "to-spark",
@@ -299,7 +302,7 @@ def world(spark: Spark, servers: str, tmp_path: Path) -> World:
 # -- one source ----------------------------------------------------------------------------------
 
 STATE_STORES = "org.apache.spark.sql.execution.streaming.state"
-BOTH_TOPICS = ("0=orders", "0=payments")  # two Flink sources merged into one of Spark's
+BOTH_TOPICS = ("0=orders", "0=payments")  # two Flink sources are merged into one Spark source
 
 
 @pytest.mark.parametrize(
@@ -361,14 +364,14 @@ def test_union_numbers_streams_from_left_to_right(world: World, chk: Path) -> No
 
 
 def test_single_flink_source_is_split_over_both_sides_of_join(world: World, chk: Path) -> None:
-    topics = (PAYMENTS, ORDERS)  # not in their alphabetical order
+    topics = (PAYMENTS, ORDERS)  # not in alphabetical order
     names = [f"{number}=topic:{topic}" for number, topic in enumerate(topics)]
     checkpoint_dir = seed(chk, world, *names, source="both")
     rows = collected(join(world.payments(), world.orders()), checkpoint_dir)
     assert rows == pairs_from(*(of(topic, OTHER_POSITIONS) for topic in topics))
 
 
-def test_dataframe_in_union_with_itself_is_one_stream(world: World, chk: Path) -> None:
+def test_dataframe_in_union_with_itself_is_read_as_one_stream(world: World, chk: Path) -> None:
     checkpoint_dir = seed(chk, world, "0=orders")
     frame = world.orders()
     rows = collected(frame.union(frame).select(*IDENTITY), checkpoint_dir)
@@ -390,10 +393,14 @@ def test_dataframe_in_union_with_itself_is_one_stream(world: World, chk: Path) -
         ),
     ],
 )
-def test_dataframe_joined_with_itself_is_one_stream_or_two_streams(
+def test_number_of_streams_in_self_join_depends_on_aliases(
     world: World, joined: Callable[[DataFrame], DataFrame], streams: int
 ) -> None:
-    # Each at positions of its own, as no user would have them, to tell which was heeded.
+    """With renamed columns, both sides share one stream.
+
+    With aliases, each side is its own stream.
+    """
+    # The two sources have different positions, to show which position each side uses.
     sides = [of(ORDERS), of(ORDERS, OTHER_POSITIONS)]
     checkpoint_dir = world.folder / "checkpoint"
     write_seed_of_sources(
@@ -408,6 +415,7 @@ def test_dataframe_joined_with_itself_is_one_stream_or_two_streams(
 def test_stream_of_non_kafka_source_also_has_source_number(
     world: World, chk: Path, kind: str
 ) -> None:
+    """The Kafka source has the number 1, because a stream of a different kind has the number 0."""
     checkpoint_dir = seed(chk, world, "1=orders")
     if kind == "rate":
         other = world.session.readStream.format("rate-micro-batch").option("rowsPerBatch", "3")
@@ -423,7 +431,9 @@ def test_stream_of_non_kafka_source_also_has_source_number(
     assert collected(frame, checkpoint_dir) == rows_from(of(ORDERS))
 
 
-def test_wrong_source_number_starts_at_log_end_and_fails_verify(world: World, chk: Path) -> None:
+def test_query_with_wrong_source_number_starts_at_log_end_and_verify_fails(
+    world: World, chk: Path
+) -> None:
     checkpoint_dir = seed(chk, world, "1=orders")
     assert collected(world.orders().select(*IDENTITY), checkpoint_dir) == []
     result = migrate("verify", chk, "--source", "orders", f"spark:{checkpoint_dir}")
@@ -432,7 +442,7 @@ def test_wrong_source_number_starts_at_log_end_and_fails_verify(world: World, ch
     assert "[streams-at-different-positions]" in result.stderr
 
 
-# -- the accounting ------------------------------------------------------------------------------
+# -- detection of shifted starts -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", sorted(POSITIONS), ids=str)

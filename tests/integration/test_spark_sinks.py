@@ -43,7 +43,7 @@ def chk(tmp_path: Path) -> Path:
 
 
 def seeded(chk: Path, servers: str, *arguments: str | Path) -> Path:
-    """The checkpoint location of a new query that goes on from the job."""
+    """Return the checkpoint location of a new query that resumes from the job."""
     checkpoint_dir = chk.parent / f"checkpoint-{uuid.uuid4().hex}"
     result = migrate("to-spark", chk, "-b", servers, "--checkpoint-dir", checkpoint_dir, *arguments)
     assert result.code == 0, result.stderr
@@ -51,7 +51,7 @@ def seeded(chk: Path, servers: str, *arguments: str | Path) -> Path:
 
 
 def looked_at(chk: Path, sink: Path) -> Result:
-    """What `--sink` says of it."""
+    """Run ``to-spark`` with ``--sink``, and check that a refusal writes nothing."""
     checkpoint_dir = chk.parent / f"looked-{uuid.uuid4().hex}"
     result = migrate("to-spark", chk, "--sink", sink, "--checkpoint-dir", checkpoint_dir)
     if result.code != 0:
@@ -110,7 +110,7 @@ def test_file_sink_skips_batches_of_new_query_and_is_refused(
     written = sorted(path.name for path in (sink / "_spark_metadata").glob("[0-9]*"))
     assert written == ["0", "1", "2"]
 
-    # The next query reads all of it again in batches 0 to 4, and only 3 and 4 are written.
+    # The next query rereads all records in batches 0 to 4, and writes only batches 3 and 4.
     run(records(spark, servers, per_batch=10), seeded(chk, servers), "parquet", path=str(sink))
     assert offsets(spark, "parquet", sink) == sorted([*EXPECTED, *EXPECTED[30:]])
 
@@ -118,7 +118,7 @@ def test_file_sink_skips_batches_of_new_query_and_is_refused(
     assert refused.code == 4
     assert "would silently skip batches 0 to 4" in refused.stderr
 
-    # Nor does Spark see there what another writer adds, such as a Flink job that goes on.
+    # Spark also ignores the files of a different writer, such as a Flink job that keeps running.
     before = offsets(spark, "parquet", sink)
     (added,) = sorted(sink.glob("part-*.parquet"))[:1]
     shutil.copyfile(added, sink / "part-of-flink.parquet")
@@ -157,7 +157,7 @@ def test_delta_table_skips_no_batches_of_new_query(
 
 @pytest.fixture
 def often_checkpointed(spark: Spark) -> Iterator[None]:
-    """Delta tables made meanwhile write a checkpoint of their log at every other commit."""
+    """Let new Delta tables write a checkpoint of their log at every second commit."""
     name = "spark.databricks.delta.properties.defaults.checkpointInterval"
     spark.session.conf.set(name, "2")
     yield
@@ -185,14 +185,15 @@ def test_delta_table_skips_batches_with_reused_application_id(
             .start()
         )
 
-    # The first query writes batches 0 and 1; of the second one's 0 to 2 the last is written.
+    # The first query writes batches 0 and 1. The second query writes only the last of batches 0 to
+    # 2.
     run_query(per_batch=30)
     run_query(per_batch=20)
     assert offsets(spark, "delta", sink) == sorted([*EXPECTED, *EXPECTED[40:]])
 
     told = f"(txnAppId): {name!r} up to 2"
     assert told in looked_at(chk, sink).stderr
-    # Delta removes old commits: what is left is a checkpoint, in Parquet, and what came since.
+    # Delta removes old commits. The remaining files are a Parquet checkpoint and newer commits.
     log = sink / "_delta_log"
     checkpointed = max(int(path.name[:20]) for path in log.glob("*.checkpoint.parquet"))
     assert checkpointed == 2

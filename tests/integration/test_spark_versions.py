@@ -37,8 +37,8 @@ pytestmark = pytest.mark.integration
 
 _SPARK = tuple(map(int, pyspark_version.split(".")[:2]))
 TOPIC = "spark-versions"
-# Partition -> (log start, where the move goes on, log end): in the middle, at the log's start, at
-# its end, and of a log that does not start at 0.
+# Partition -> (log start offset, position, log end offset). The positions are in the middle, at the
+# start, and at the end of a log, and in a log that does not start at 0.
 LOGS = {0: (0, 37, 120), 1: (0, 0, 60), 2: (0, 80, 80), 3: (40, 41, 90)}
 POSITIONS = {(TOPIC, partition): position for partition, (_, position, _) in LOGS.items()}
 
@@ -63,7 +63,7 @@ def start(
     next_offsets: Mapping[tuple[str, int], int],
     stateful: bool,
 ) -> list[Record]:
-    """What a query reads that is started in one of the two ways that `to-spark` has."""
+    """Start a query in one of the ways of ``to-spark``, and return the records that it reads."""
     told = None
     if way == "options":
         told = starting_offsets(next_offsets)
@@ -102,7 +102,7 @@ def test_shifted_start_of_query_is_detected(
     assert sorted(set(read) - set(right)) == [(TOPIC, 3, 40, "record 40")]
 
 
-# A checksum file of Hadoop's: how long a chunk is, and the CRC-32 of one, which it is not.
+# A Hadoop checksum file with the chunk size and a CRC-32 that does not match.
 STALE = b"crc\0" + (512).to_bytes(4, "big") + b"\0\0\0\1"
 
 
@@ -118,7 +118,7 @@ def test_query_starts_exactly_despite_stale_checksums(
 
 
 @pytest.mark.skipif(_SPARK < (4, 2), reason="sources have no names")
-def test_seed_of_named_source_starts_exactly(spark: Spark, servers: str, tmp_path: Path) -> None:
+def test_named_source_starts_exactly_at_seed(spark: Spark, servers: str, tmp_path: Path) -> None:
     query = tmp_path / "query"
     write_seed(POSITIONS, query)
     (query / "sources" / "0").rename(query / "sources" / "orders")
@@ -155,7 +155,7 @@ def test_seed_of_named_source_starts_exactly(spark: Spark, servers: str, tmp_pat
 
 
 @pytest.mark.skipif(_SPARK < (4, 2), reason="PySpark cannot ask for Real-Time Mode")
-def test_real_time_mode_starts_at_seed_and_logs_batch_at_its_end(
+def test_real_time_mode_starts_at_seed_and_logs_batch_when_batch_ends(
     spark: Spark, broker: Broker, tmp_path: Path
 ) -> None:
     """Until a batch ends, no log shows its output, so a restart duplicates the output."""
@@ -176,7 +176,7 @@ def test_real_time_mode_starts_at_seed_and_logs_batch_at_its_end(
             time.sleep(0.2)
 
     def written(count: int, running: StreamingQuery) -> list[str]:
-        """What is in the sink once that many are in it."""
+        """Wait for this number of records in the sink, and return all values."""
         wait_for(lambda: broker.watermarks(sink)[0][1] >= count, running)
         return sorted(value for *_, value in broker.records(sink))
 
@@ -204,7 +204,7 @@ def test_real_time_mode_starts_at_seed_and_logs_batch_at_its_end(
     assert committed_positions("spark:x", query).starts == {(topic, 0): 20, (topic, 1): 20}
 
 
-def test_verify_run_reports_start_positions(servers: str, tmp_path: Path) -> None:
+def test_option_run_of_verify_reports_start_positions(servers: str, tmp_path: Path) -> None:
     write_seed(POSITIONS, tmp_path / "query")
     conf = {
         "spark.jars": ",".join(map(str, classpath(CONNECTOR))),
@@ -221,7 +221,7 @@ def test_verify_run_reports_start_positions(servers: str, tmp_path: Path) -> Non
 def _restarted(
     spark: Spark, servers: str, topic: str, directory: Path, most: int
 ) -> list[tuple[int, Any]]:
-    """Run a query to its end: the number and the start offsets of each of its batches."""
+    """Run a query to its end, and return the number and the start offsets of each batch."""
     options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(most)}
     query = (
         spark.stream(servers, subscribe=topic, **options)
@@ -243,9 +243,9 @@ def _restarted(
 def test_query_with_lost_log_entries_restarts_at_reported_positions(
     spark: Spark, broker: Broker, tmp_path: Path
 ) -> None:
-    """Without a commit, Spark reruns the newest planned batch from the end of the previous batch.
+    """Regression: ``diff`` and ``verify`` reported "before batch 0" for a query without commits.
 
-    Regression: ``diff`` and ``verify`` reported "before batch 0".
+    Without a commit, Spark reruns the newest planned batch from the end of the previous batch.
     """
     topic, old = f"lost-{uuid.uuid4().hex[:8]}", tmp_path / "old"
     servers = broker.bootstrap_servers
@@ -277,7 +277,7 @@ def test_query_with_lost_log_entries_restarts_at_reported_positions(
     only = lost("only batch 0", "commits", "offsets/1", "offsets/2")
     assert says(only) == {topic: {"0": 0}}
     assert _restarted(spark, servers, topic, only, 100)[0] == (0, None)
-    # Spark fails on these.
+    # Spark fails with these logs.
     for query in (
         lost("commits ahead", "offsets/2"),
         lost("gap", "commits", "offsets/1"),
@@ -295,8 +295,7 @@ def test_query_with_lost_log_entries_restarts_at_reported_positions(
 
 
 def _counts(spark: Spark, servers: str, topic: str, directory: Path) -> dict[int, int]:
-    """Run a query that counts the records of each partition over what Kafka holds now; its counts,
-    those that it has kept and that did not change among them."""
+    """Run a query that counts the records of each partition, and return all counts of its state."""
     name = f"counts_{uuid.uuid4().hex[:8]}"
     records = spark.stream(servers, subscribe=topic, startingOffsets="earliest")
     query = (
@@ -317,8 +316,10 @@ def _counts(spark: Spark, servers: str, topic: str, directory: Path) -> dict[int
 def counted(
     spark: Spark, broker: Broker, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Path]:
-    """A topic of two partitions, of which a query has counted the first 10 of 20 records each, and
-    the query's checkpoint location."""
+    """Return a topic with two partitions, and the checkpoint location of a query.
+
+    The query has counted the first 10 of 20 records in each partition.
+    """
     topic, old = f"counts-{uuid.uuid4().hex[:8]}", tmp_path_factory.mktemp("counted") / "old"
     broker.create_topic(topic, 2)
     for partition in (0, 1):
@@ -329,7 +330,8 @@ def counted(
     return topic, old
 
 
-# 3 are counted twice and 4 never; of the other, which is wrong by one, one less and one more.
+# With the offsets 7 and 14, 3 records are double-counted and 4 records are never counted. With 8
+# and 13, both numbers are lower by one.
 @pytest.mark.parametrize(
     ("starts", "counts"),
     [((7, 14), {0: 10 + 13, 1: 10 + 6}), ((8, 13), {0: 10 + 12, 1: 10 + 7})],
@@ -386,13 +388,13 @@ def test_copy_with_processor_state_runs_without_old_location(
         assert kept.code == 0, kept.stderr
         assert [file for file in old.rglob("*") if "_stateSchema" in file.parts]
         shutil.rmtree(old)
-        assert _processed(spark, servers, topic, new) == [13]  # 3 are counted twice
+        assert _processed(spark, servers, topic, new) == [13]  # 3 records are double-counted
     finally:
         spark.session.conf.unset(provider)
 
 
 def _processed(spark: Spark, servers: str, topic: str, directory: Path) -> list[int]:
-    """Run a query that counts the records of a topic in the state of a processor; what it says."""
+    """Count the records of a topic in the state of a processor, and return the query's output."""
     import pandas
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
@@ -415,7 +417,7 @@ def _processed(spark: Spark, servers: str, topic: str, directory: Path) -> list[
         Counter(), "count LONG", "Update", "None"
     )
 
-    # A memory sink takes up a checkpoint location in complete mode alone.
+    # A memory sink can resume from a checkpoint location only in complete mode.
     def keep(frame: DataFrame, batch: int) -> None:
         said.extend(row["count"] for row in frame.collect())
 
