@@ -156,7 +156,7 @@ def _table(steps: Sequence[StepResult]) -> str:
 
 
 def wrapped_steps(steps: Sequence[StepResult], width: int | None) -> Sequence[StepResult]:
-    """Wrap the steps' texts to fit the table into ``width``; each line of a text becomes a row."""
+    """Wrap the texts of the steps, so that the table fits into ``width``; each line gets a row."""
     if width is None:
         return steps
     from textwrap import wrap

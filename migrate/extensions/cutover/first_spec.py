@@ -17,7 +17,7 @@ from migrate.inputs.flink.rest_api import FlinkJob, JobManager
 from migrate.model.errors import UsageError
 from migrate.model.option_names import option
 
-# Flink 1.20 renamed the option; Flink 2 reports only the second name.
+# Flink 1.20 renamed the option, and Flink 2 reports only the new (second) name.
 _SAVEPOINT_OPTIONS = ("state.savepoints.dir", "execution.checkpointing.savepoint-dir")
 _SERVERS = "bootstrap.servers"
 

@@ -151,7 +151,7 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
 
 
 def _differences(record: CutOverRecord, move: PlannedMove) -> Iterator[str]:
-    """Yield the differences from the plan that was saved for a review, if there is such a plan."""
+    """Yield how this plan differs from an earlier plan that was saved for review, if any."""
     if record.plan is None or not record.plan.for_review:
         return
     plan, streams = move.plan, _recorded_streams(move)

@@ -131,7 +131,7 @@ def read_group(
 
 
 def _read_settled_location(context: CutOverContext, facts: Facts) -> LocationFacts:
-    """Return the contents of the checkpoint location once no entry in its logs is empty.
+    """Wait until no entry in the query's logs is empty, and return the location's contents.
 
     Raises:
         EmptyEntry: an entry stays empty.

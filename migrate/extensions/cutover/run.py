@@ -381,7 +381,7 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
 
 
 def _record_end(record: Record, error: BaseException, end: str) -> bool:
-    """Record the end of a failed run, and return whether this was possible.
+    """Record how a failed run ended, and return whether it could be recorded.
 
     If the end cannot be recorded, for example on a full disk, add a note to ``error``. The problem
     is not raised, because it would hide the state of the job and the target.

@@ -68,7 +68,7 @@ def _await_end(context: CutOverContext, job: JobToStop) -> str:
 
 
 def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | None:
-    """Return the stop once it has ended, or None after the timeout."""
+    """Wait until the stop has ended, and return it; return None after the timeout."""
     answered_at = time.monotonic()
     with timed("waiting for the Flink savepoint"):
         for _ in poll(parse_duration(context.spec.timeouts.stop)):
@@ -109,7 +109,7 @@ def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> No
 
 
 def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
-    """Record the savepoint and the end of the job.
+    """Record the savepoint, and that the job has ended.
 
     The later ``plan`` step checks for uncommitted data of sinks.
     """

@@ -45,7 +45,7 @@ TIMESTAMP = Leaf("TIMESTAMP", lambda milliseconds: milliseconds * 1000)
 
 @dataclass(frozen=True, slots=True)
 class ViewColumn(Column):
-    """A column in a view; ``value`` returns its value for the item that a row describes."""
+    """A column in a view; ``value`` computes the cell from the item that a row describes."""
 
     comment: str
     value: Callable[[Any], Any]

@@ -60,9 +60,10 @@ def cores() -> int:
 
 
 class WorkerPool:
-    """A pool of this process and ``size - 1`` workers; a worker starts with its first item.
+    """A pool that consists of this process and ``size - 1`` worker processes.
 
-    The end of the ``with`` block stops the workers; their unfinished work is lost.
+    A worker process starts when it gets its first item. At the end of the ``with`` block, the
+    workers are stopped, and their unfinished work is lost.
     """
 
     def __init__(self, size: int) -> None:

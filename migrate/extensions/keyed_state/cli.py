@@ -158,7 +158,7 @@ def _reported(entries: Iterable[Entry], stage: Stage) -> Iterator[Entry]:
 
 
 def _buffered(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the pieces; before the first piece, read ``_BUFFER_SIZE`` characters or all pieces."""
+    """Yield the pieces, but first read ahead ``_BUFFER_SIZE`` characters or all pieces."""
     buffered: list[str] = []
     size = 0
     remaining = iter(pieces)

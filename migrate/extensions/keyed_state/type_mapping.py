@@ -252,7 +252,7 @@ def _holds_map(type_: ColumnType) -> bool:
 
 
 def _pojo(type_: types.Pojo) -> ColumnType:
-    """Return a struct of a class's fields and of the fields that only its subclasses have."""
+    """Return a struct with the fields of a class, and with the additional fields of subclasses."""
     fields: dict[str, ColumnType] = {}
     for class_ in _classes(type_):
         for name, part in class_.fields:

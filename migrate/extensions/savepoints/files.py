@@ -34,7 +34,7 @@ _PLAIN_PATH = re.compile(r"(?:[^/\0]+/)*[^/\0]+")
 
 
 class Copy(NamedTuple):
-    """A range of a file, and the name of its copy in the new savepoint.
+    """A range of a file to copy, and the name of the copy in the new savepoint.
 
     ``size`` is in bytes. If ``size`` is None, the range ends at the end of the file.
     """

@@ -134,7 +134,7 @@ def _rewrite_entry(path: str, files: Files, changed: Mapping[TopicPartition, int
 def _added_offsets(
     changed: Mapping[TopicPartition, int | None], sources: Sequence[Mapping[TopicPartition, int]]
 ) -> dict[TopicPartition, int]:
-    """Return the offsets in ``changed`` of the partitions that no source reads yet.
+    """Return the entries of ``changed`` for partitions that no source reads yet.
 
     All sources of a topic read its new partitions.
 

@@ -16,7 +16,7 @@ from migrate.model.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class StateProof:
-    """The numbers of keys that agree and of keys that differ.
+    """How many keys agree, and how many differ, between the Spark state and the Flink state.
 
     All numbers count distinct keys; for windows, distinct pairs of a key and a window.
 

@@ -1,4 +1,4 @@
-"""Run a stateful query over rows in files that make its state equal to the Flink state."""
+"""Run a stateful query over files with rows, so that the query's state equals the Flink state."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
 def fill_state(
     file_query: FileQuery, rows: Rows, watermark_ms: int | None, *, may_lack_watermark: bool = False
 ) -> tuple[int, bool]:
-    """Run a query over the rows of the Flink state, and write Flink's watermark to its logs.
+    """Run a query over the rows of the Flink state; write Flink's watermark to the query's logs.
 
     Args:
         file_query: the query, with a new checkpoint location.

@@ -292,7 +292,7 @@ def _target(checkpoint_location: str) -> LocalDirectory:
 
 
 def _stream_numbers(stage: Path, streams: int) -> list[int]:
-    """Return, for each source in the query's plan, the number of the stream that it reads."""
+    """Return, for each source in the query's plan, the index of the stream that it reads."""
     numbers: list[int] = []
     for source in source_names(stage):
         rows = source_directory(stage, source)

@@ -134,7 +134,7 @@ class StateRows:
         return max(0, self.held - self.entries - expired - self.fired.number)
 
     def counted_in(self, proof: StateProof) -> StateProof:
-        """Return ``proof`` completed with how many Flink entries became these rows."""
+        """Return a copy of ``proof`` that includes how many Flink entries became these rows."""
         if self.entries is None:
             return proof
         return replace(

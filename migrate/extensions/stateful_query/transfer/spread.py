@@ -72,7 +72,7 @@ class ColumnAggregates:
 
     @property
     def value_count(self) -> str:
-        """Return an expression for the number of rows with a value; they are an entry's first."""
+        """Return an expression for the number k, if only an entry's first k rows have a value."""
         return f"coalesce({self.by_kind['count']}, 0)" if "count" in self.by_kind else "n"
 
     @property
