@@ -30,7 +30,7 @@ def ask_broker(broker: KafkaConfig, question: Question) -> ClusterSnapshot:
 
 
 def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None = None) -> Logs:
-    """Return the log ranges of the topics on the broker; empty without a broker.
+    """Return the log ranges of the topics on the broker; empty if no broker is set.
 
     Invalid names are skipped. ``at`` is the time for ``LogRange.first_at``, in epoch milliseconds.
 

@@ -213,7 +213,7 @@ def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:
 
 
 def query_id(directory: str, files: ByteSource) -> str | None:
-    """Return the query's ID; None without ``metadata``, in which case Spark creates a new ID.
+    """Return the query's ID; None if ``metadata`` is missing, so Spark creates a new ID.
 
     Raises:
         InputError: the directory is missing, or ``metadata`` is damaged, so Spark would not start

@@ -102,7 +102,7 @@ def query_positions(pointer: str) -> ListedPositions:
 
 
 def committed_at(directory: str, batch: int, files: Files) -> int | None:
-    """Return the time of a batch's commit in epoch milliseconds; None without a commit log."""
+    """Return the time of a batch's commit, in epoch milliseconds; None if it is not in the log."""
     commit = commit_path(directory, batch)
     return files.modified_at(commit) if files.is_file(commit) else None
 

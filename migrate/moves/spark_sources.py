@@ -142,8 +142,8 @@ def _report_assignment(assignment: Assignment) -> None:
 def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator[Message]:
     """Yield a refusal for each topic that several Flink sources may read from different clusters.
 
-    The broker's answers would be wrong for a topic of another cluster. Without a broker, nothing is
-    refused, because each Spark source gets its own positions.
+    The broker's answers would be wrong for a topic of another cluster. If no broker was queried,
+    nothing is refused, because each Spark source gets its own positions.
     """
     if move.snapshot is None or move.request.policies.one_cluster:
         return

@@ -387,8 +387,8 @@ def _verify_query(
 ) -> Verification:
     """Check the start of a query or, with ``run_with``, Spark's start on a copy of the seed.
 
-    Without a broker, ``snapshot`` is None. ``settings`` are the Spark settings for the run on the
-    copy.
+    If no broker was queried, ``snapshot`` is None. ``settings`` are the Spark settings for the run
+    on the copy.
     """
     with timed(f"reading {side.label}"):
         query = query_start(side.label, side.what, start_from_spark=run_with is not None)

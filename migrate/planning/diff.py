@@ -43,7 +43,8 @@ class DiffRow(PartitionRow):
         left, right: the start on each side.
         left_offset, right_offset: the start's next offset (the log start for ``earliest``), or None
             if unknown.
-        log: the partition's log range; None without a broker, or if the broker lacks the partition.
+        log: the partition's log range; None if no broker was queried, or if the broker lacks the
+            partition.
     """
 
     left: Start
@@ -156,7 +157,7 @@ def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str,
     ``unresolved`` have no offset, so they cannot be compared, even if both sides have the same
     marker.
 
-    ``logs`` is empty without a broker.
+    ``logs`` is empty if no broker was queried.
     """
     rows = []
     for topic_partition in sorted(left.starts.keys() | right.starts.keys()):

@@ -457,7 +457,7 @@ class _Alignment:
         )
 
     def _may_be_reordered(self) -> bool:
-        """Return whether a different order may also explain the copies, not only a rewind.
+        """Return whether a different order of equal records may explain the copies, not a rewind.
 
         The copies are split into as few passes as possible. Each pass after the first must recopy a
         record that has no equal record. Otherwise, its copies may be copies of records that earlier

@@ -44,7 +44,7 @@ _SUSPECT_PART = 0.5
 def plan_position(
     position: Position, snapshot: ClusterSnapshot | None, policies: Policies
 ) -> PlannedPartition:
-    """Plan a position; ``snapshot`` is None without a broker."""
+    """Plan a position; ``snapshot`` is None if no broker was queried."""
     if snapshot is None:
         return _plan_without_broker(position)
     if position.topic not in snapshot.topics:

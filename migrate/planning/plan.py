@@ -103,8 +103,8 @@ class PlannedPartition(PartitionRow):
         operator_id: the source that contains the position; None for a partition that is not in any
             source.
         subtask: the subtask whose reader has the partition, or None.
-        log_start, log_end: the log range; None without a broker, or if the log is missing on the
-            broker.
+        log_start, log_end: the log range; None if no broker was queried, or if the log is missing
+            on the broker.
         current: the target's current next offset, if it has one.
         flink_committed: the current offset of the source group, if the user specified the group.
         lost, repeated: upper bounds on the number of records that a start at ``next_offset`` skips
@@ -117,7 +117,7 @@ class PlannedPartition(PartitionRow):
             source may not have read any of the partition's records. Not saved.
         older_offsets: for a partition that is not in any source, the number of offsets that are
             certainly older than the checkpoint. Not saved.
-        problem: the reason for the refusal of the partition; None without a refusal. Not saved.
+        problem: the reason that the partition is refused; None if it is not refused. Not saved.
     """
 
     verdict: Verdict
@@ -198,9 +198,9 @@ class Plan:
     """The next offsets from which a target starts. A plan with refusals cannot be applied.
 
     Attributes:
-        cluster_id: the ID of the job's cluster; None without a broker.
-        topic_ids: the IDs of the job's topics, by their names in the job's cluster; empty without a
-            broker.
+        cluster_id: the ID of the job's cluster; None if no broker was queried.
+        topic_ids: the IDs of the job's topics, by their names in the job's cluster; empty if no
+            broker was queried.
         to_cluster_id, to_topic_ids: the same for the target's cluster; None and empty if both
             clusters are the same.
         source_group: Flink's consumer group, if the user specified it.
@@ -209,7 +209,7 @@ class Plan:
         source_cluster: the DynamicKafkaSource's ID for the Kafka cluster of the positions; None if
             the state does not identify a cluster.
         topic_map: the topic names at the target, by their names in the input.
-        snapshot: the broker's answers; None without a broker. Not saved.
+        snapshot: the broker's answers; None if no broker was queried. Not saved.
         notes: remarks, for example about problems that were ruled out. Not saved.
     """
 

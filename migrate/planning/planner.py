@@ -94,7 +94,7 @@ def make_plan(
     """Plan the move of the chosen sources.
 
     ``plan_input`` is the whole checkpoint, because in-flight records in any operator are an
-    obstacle. ``snapshot`` is the answer to ``make_question``, or None without a broker.
+    obstacle. ``snapshot`` is the answer to ``make_question``; None if no broker was queried.
     """
     findings, refusals, notes = resolve_transactions(
         relevant_findings(plan_input, chosen, ignore_other_sources), plan_input, snapshot, policies

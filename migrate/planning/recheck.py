@@ -110,9 +110,9 @@ def signs_of_progress(plan: Plan, snapshot: ClusterSnapshot | None) -> Iterator[
 
     Args:
         plan: the saved plan.
-        snapshot: the current state of the cluster; None without a broker. Its ``source_group`` is
-            the group that the plan's positions come from or, for a checkpoint, the Flink job's
-            group.
+        snapshot: the current state of the cluster; None if no broker was queried. Its
+            ``source_group`` is the group that the plan's positions come from or, for a checkpoint,
+            the Flink job's group.
     """
     group = snapshot.source_group if snapshot is not None else None
     if group is None:

@@ -133,7 +133,7 @@ class Verification:
             and, by default, without metadata. Consumers' automatic commits have an epoch; their
             other commits may lack it.
         other_problems: the problems that an extension's additional check has found (a summary, then
-            details); empty without problems.
+            details); empty if there are none.
         state: the comparison of the query's state with the Flink state (``StateProof``); None if no
             extension has compared them.
         plan: the comparison of a plan with its origin, if a plan is verified.
@@ -209,8 +209,8 @@ def verify_query(
     Args:
         expected: the positions at which the checkpoint ended, or the positions of a plan.
         query: the start of the query, and its committed batches.
-        logs: the log ranges of the broker's partitions; None without a broker. ``first_since``
-            refers to the checkpoint's time; it is None for a plan with topic IDs.
+        logs: the log ranges of the broker's partitions; None if no broker was queried.
+            ``first_since`` refers to the checkpoint's time; it is None for a plan with topic IDs.
         new_at_earliest: True if a partition that ``expected`` lacks must start at the log start, if
             ``expected`` has other partitions of the topic.
         recreated: the topics that were recreated since the plan was made.

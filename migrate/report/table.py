@@ -74,7 +74,7 @@ def table_text(
 def table_lines(
     columns: Iterable[Column[_Row]], rows: Sequence[_Row], screen: Screen, *, wide: bool = False
 ) -> Iterator[str]:
-    """Yield the lines of a table, each with its newline; yield nothing without rows.
+    """Yield the lines of a table, each with its newline; yield nothing if there are no rows.
 
     ``wide`` shows all non-empty columns, and one line for each row, at any width.
     """

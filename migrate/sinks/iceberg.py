@@ -44,7 +44,7 @@ _Writer = tuple[WriterKind, str]
 
 
 def read_log(directory: Directory) -> SinkMemory | None:
-    """Read the newest metadata of a table; return None without metadata."""
+    """Read the newest metadata of a table; return None if there is no metadata."""
     files = directory.numbered(LOG, _METADATA)
     if not files:
         return None

@@ -26,7 +26,7 @@ _MOST = 100
 
 
 def read_log(directory: Directory) -> SinkMemory | None:
-    """Read the newest snapshots; return None without snapshots."""
+    """Read the newest snapshots; return None if there are no snapshots."""
     snapshots = directory.numbered(LOG, _SNAPSHOT)
     if not snapshots:
         return None

@@ -204,7 +204,7 @@ def _recognize(path: str, files: Files) -> str:
 
 
 def _location_around(directory: str, names: list[str], files: Files) -> str:
-    """Return the Spark checkpoint location at or directly above a directory; "" without one."""
+    """Return the Spark checkpoint location at or directly above a directory, or ""."""
     from migrate.storage.recognize_file import LOCATION_NAMES  # only errors need it
 
     if len(LOCATION_NAMES.intersection(names)) > 1:

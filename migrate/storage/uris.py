@@ -70,7 +70,7 @@ def mount_of(path: Path) -> Path | None:
 
 
 def why_not_read(uri: str) -> str:
-    """Return advice about a URI that ``Files.from_uri`` does not support; "" without advice."""
+    """Return advice about a URI that ``Files.from_uri`` does not support, or an empty string."""
     scheme = scheme_of(uri)
     if scheme == "dbfs":
         return (

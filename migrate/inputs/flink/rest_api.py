@@ -89,8 +89,8 @@ class JobDetails:
         idle_tasks: the names and states of the tasks that are not running.
         checkpoint: the path of the newest completed checkpoint; None if no checkpoint was
             completed, or if the checkpoint has no path.
-        newest_savepoint: the checkpoint ID and the path of the newest savepoint; None without a
-            savepoint, or if a checkpoint was completed after the savepoint.
+        newest_savepoint: the checkpoint ID and the path of the newest savepoint; None if there is
+            no savepoint, or if a checkpoint was completed after the savepoint.
         failure: the reason that the newest failed checkpoint failed; None if no checkpoint has
             failed, a newer checkpoint was completed, or the newest failure belongs to a savepoint.
     """

@@ -75,7 +75,7 @@ class PartitionOutcome(PartitionRow):
 
     Attributes:
         target: the offset to commit; None if the partition should have no committed offset.
-        now: the offset that was read back; None without an offset, or if the group could not be
+        now: the offset that was read back; None if there is no offset, or if the group could not be
             read back.
         failure: the error from the commit; None if there was no error, or if the target was read
             back.

@@ -270,7 +270,7 @@ def moved_on_partitions(file: RollbackFile, now: GroupView) -> list[TopicPartiti
 
 
 def newest_of(changes: Sequence[tuple[Path, RollbackFile]], now: GroupView) -> LoggedChange | None:
-    """Return the newest change in a ``history``, with its progress; None without changes."""
+    """Return the newest change in a ``history``, with its progress; None if there is no change."""
     if not changes:
         return None
     path, file = changes[0]
