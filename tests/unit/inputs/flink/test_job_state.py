@@ -591,7 +591,7 @@ def test_saved_plan_stores_time_of_savepoint(
 ) -> None:
     """Regression: A plan was applied although its savepoint had become too old.
 
-    The advice named options that cannot be combined with --plan.
+    The advice in the messages did not apply to a saved plan.
     """
     plan, out, now = tmp_path / "plan.json", tmp_path / "out", time.time
     _moved(tmp_path, 0.9, "--plan-out", plan)
