@@ -43,7 +43,7 @@ pytestmark = pytest.mark.integration
 
 WINDOW_MS, SLIDE_MS, GAP_MS = 10_000, 5_000, 3_000
 SCHEMA = "user BIGINT, amount BIGINT, id STRING, at TIMESTAMP"
-# Beyond every window, of a user of its own: windows close when event time has passed them.
+# A record later than every window, with its own user, advances the watermark, so windows close.
 _END = "-1,0,end,1800000000000"
 
 Window = tuple[int, int, int]  # user, start, end
@@ -51,7 +51,7 @@ Window = tuple[int, int, int]  # user, start, end
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A job that was stopped in the middle, and Kafka as it went on since."""
+    """A job that was stopped before the end of its topic, and the records produced since."""
 
     savepoint: Path
     sink: list[str]
@@ -78,7 +78,7 @@ class Scene:
         return reader.option("state", name).load(str(savepoint or self.savepoint))
 
     def sql_operator(self, state: str) -> str:
-        """The operator of SQL's that has such a state: it has no uid."""
+        """Return the ID of the SQL operator with this state. SQL operators have no uid."""
         states = migrate.keyed_states(self.savepoint).states
         (found,) = {one.operator_id for one in states if one.name == state}
         return found
@@ -86,7 +86,7 @@ class Scene:
 
 _STORE = "spark.sql.streaming.stateStore.providerClass"
 
-# What is about Spark alone.
+# For tests that depend only on Spark, so one Flink version suffices.
 once = pytest.mark.parametrize("scene", ["2.2"], indirect=True)
 
 
@@ -103,7 +103,7 @@ def scene(
         request.param, broker.bootstrap_servers, topic, 350, tmp_path_factory.mktemp("stateful")
     )
     positions = migrate.to_spark(savepoint, bootstrap_servers=broker.bootstrap_servers)
-    # Of a window that Flink has fired, and with an id that it has seen: in the first batch.
+    # A record for the first batch: Flink has fired its window and has seen its ID.
     late = (7, 1000, "id-3", START + 1)
     broker.produce(topic, 0, [",".join(map(str, late))])
     for partition in (0, 1):
@@ -129,7 +129,7 @@ def session(spark: Spark) -> SparkSession:
 
 @pytest.fixture
 def store(request: pytest.FixtureRequest, session: SparkSession) -> Iterator[str]:
-    """Where Spark keeps state."""
+    """Set Spark's state store."""
     before = session.conf.get(_STORE) or ""
     package = "org.apache.spark.sql.execution.streaming.state"
     session.conf.set(_STORE, f"{package}.{request.param}StateStoreProvider")
@@ -137,13 +137,13 @@ def store(request: pytest.FixtureRequest, session: SparkSession) -> Iterator[str
     session.conf.set(_STORE, before)
 
 
-# Each of Flink's versions with one of Spark's stores.
+# Each Flink version with one of Spark's state stores.
 each_store = pytest.mark.parametrize(
     ("scene", "store"), [("1.20", "HDFSBacked"), ("2.2", "RocksDB")], indirect=True
 )
 
 
-# -- the queries, as a user writes them ----------------------------------------------------------
+# -- queries that a user could write -------------------------------------------------------------
 
 
 def parsed(kafka: DataFrame) -> DataFrame:
@@ -163,7 +163,7 @@ def totals(events: DataFrame) -> DataFrame:
 
 
 def of_kafka(query: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame], DataFrame]:
-    """A query of what Kafka's records say."""
+    """Return the query with a step before it that parses Kafka records."""
     return lambda kafka: query(parsed(kafka))
 
 
@@ -208,7 +208,7 @@ def go_on(
     mode: str,
     crash: bool = False,
 ) -> list[Row]:
-    """Run the query over what Kafka holds now, in several batches; what it has written."""
+    """Run the query over all current records in several batches and return the rows it wrote."""
     kafka = (
         session.readStream.format("kafka")
         .option("kafka.bootstrap.servers", scene.servers)
@@ -239,9 +239,9 @@ def go_on(
 
 
 def final(session: SparkSession, location: str) -> dict[int, tuple[int, int]]:
-    """Count and sum of every user, as Spark's state has them at the end."""
+    """Return the count and sum of every user in Spark's state at the end."""
     state = session.read.format("statestore").load(location).where("key.user >= 0")
-    # Two of its fields have one name.
+    # Two fields of the value have the same name.
     fields = "STRUCT<a: BIGINT, b: BIGINT, c: DOUBLE, d: BIGINT>"
     rows = state.selectExpr("key.user", f"CAST(value AS {fields}) v")
     return {row["user"]: (row["v"]["a"], row["v"]["b"]) for row in rows.toLocalIterator()}
@@ -308,7 +308,7 @@ def test_counts_and_sums_continue_after_move(
     last = {row["user"]: (row["n"], row["total"]) for row in written if row["user"] >= 0}
     assert last.items() <= expected.items() and len(last) > 30
     assert go_on(session, scene, totals_of_kafka, location, "update") == []
-    # What it was primed with can still be told.
+    # The state that it was primed with can still be verified.
     verified = migrate.verify(
         scene.savepoint,
         f"spark:{location}",
@@ -323,7 +323,10 @@ def test_counts_and_sums_continue_after_move(
 def test_counts_are_wrong_without_state(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
-    """This negative control proves that the previous test can fail."""
+    """A seed with the right offsets but without state leads to a wrong count for every user.
+
+    This negative control proves that the previous test can fail.
+    """
     location = tmp_path / "checkpoint"
     migrate.to_spark(scene.savepoint, bootstrap_servers=scene.servers, checkpoint_dir=location)
     go_on(session, scene, totals_of_kafka, str(location), "update")
@@ -331,10 +334,10 @@ def test_counts_are_wrong_without_state(
     assert {user for user in expected if found.get(user) == expected[user]} == set()
 
 
-def test_groups_of_sql_job_continue_after_move(
+def test_counts_and_sums_of_sql_job_continue_after_move(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
-    """The accumulators of the SQL job have no names, and its key is a row."""
+    """The fields of the SQL job's accumulators have no names, and its key is a row."""
     location = str(tmp_path / "checkpoint")
     state = scene.state(session, scene.sql_operator("accState"), "accState")
     prime(
@@ -371,10 +374,10 @@ def test_key_changed_by_cast_is_refused(
 
 
 @once
-def test_state_different_from_flinks_is_refused(
+def test_spark_state_that_differs_from_flink_state_is_refused(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
-    """The report counts a wrong aggregate, a missing key, and an unexpected key."""
+    """The report counts a different aggregate, a missing key, and an unexpected key."""
     state = scene.state(session, "totals", "total")
     rows = _totals(state.where("key <> 3"), "key")
     expected = state.where("key <> 5").selectExpr("key", "value.f0", "value.f1 + IF(key = 7, 1, 0)")
@@ -424,7 +427,7 @@ def test_ids_seen_by_flink_are_not_emitted_by_spark(
 
 
 def _of_windows(state: DataFrame, **of_their_kind: Any) -> StateRows:
-    """What the job keeps of its windows, whichever kind they are: a count and a sum."""
+    """Return rows with the count and the sum of each window, for windows of any kind."""
     return aggregate_rows(
         state,
         SCHEMA,
@@ -483,10 +486,13 @@ def test_windows_continue_and_fire_only_once(
 
 
 @once
-def test_too_low_watermark_fires_window_twice_and_triggers_warning(
+def test_low_watermark_fires_window_twice_and_triggers_warning(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
-    """A late record reopens the window, so `prime` requires the watermark."""
+    """Flink has fired the window.
+
+    If the watermark is too low, a late record reopens it in Spark.
+    """
     primed = _prime_windows(scene, session, tmp_path / "checkpoint", 0)
     (told,) = primed.warnings
     assert told.endswith(" [watermark]")
@@ -498,7 +504,7 @@ def test_too_low_watermark_fires_window_twice_and_triggers_warning(
 
 
 @once
-def test_impossible_watermark_is_refused(
+def test_missing_or_too_high_watermark_is_refused(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
     with pytest.raises(migrate.UsageError, match="at least the end of the last window"):
@@ -512,7 +518,7 @@ def test_impossible_watermark_is_refused(
 def test_windows_kept_for_late_records_are_not_fired_twice(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
-    """Flink has fired the windows, and keeps them until no record can be late."""
+    """Flink has fired the windows but keeps them until no record can be late."""
     fired = scene.fired("lasting")
     rows = _of_windows(scene.state(session, "lasting", "window-contents"))
     assert rows.fired.number > 0 and rows.fired.last_end == max(end for _, _, end in fired)
@@ -579,7 +585,7 @@ def _prime_hops(
 def test_hopping_windows_continue_after_move(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
-    """Some windows that contain a record have fired, and its other windows are pending."""
+    """When the job stopped, some windows of a record had fired, and others were pending."""
     fired = scene.fired("hop")
     primed = _prime_hops(
         scene, session, tmp_path / "checkpoint", SLIDE_MS, max(end for _, _, end in fired)
@@ -597,10 +603,10 @@ def test_hopping_windows_continue_after_move(
 
 @once
 @pytest.mark.parametrize("slide_ms", [None, SLIDE_MS])
-def test_hopping_windows_without_slide_or_with_low_watermark_are_refused(
+def test_hopping_windows_require_slide_and_sufficient_watermark(
     scene: Scene, session: SparkSession, tmp_path: Path, slide_ms: int | None
 ) -> None:
-    """Rows for the pending windows would reopen windows that Flink has fired."""
+    """Otherwise, the rows for pending windows would reopen windows that Flink has fired."""
     watermark_ms = max(end for _, _, end in scene.fired("hop"))
     with pytest.raises(migrate.Refused) as error:
         _prime_hops(
@@ -632,7 +638,7 @@ def test_session_windows_continue_after_move(
         scene.savepoint, f"spark:{tmp_path / 'checkpoint'}", state="sessions/window-contents"
     )
     assert verified.state == primed.proof
-    # Contents that lie under another window than the session's are among them.
+    # Some contents are stored under a different window than that of the session.
     pairs = [pair for row in merged.collect() for pair in row["value"]]
     assert any(pair["f0"] != pair["f1"] for pair in pairs)
 
@@ -659,10 +665,10 @@ def _sessions(scene: Scene) -> dict[Window, tuple[int, int]]:
 
 
 @once
-def test_streams_are_numbered_like_in_spark(
+def test_stream_numbers_follow_order_in_spark_query_plan(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
-    """Spark numbers streams by their place in the plan, not by the order of the arguments."""
+    """The arguments of `prime` can have a different order than the streams in the plan."""
     location = tmp_path / "checkpoint"
     seen = seen_rows(scene.state(session, "seen", "seen"), SCHEMA, keys={"id": "key"})
     nothing = session.createDataFrame([], SCHEMA)
@@ -691,7 +697,7 @@ def test_streams_are_numbered_like_in_spark(
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
 
 
-# -- a processor of one's own --------------------------------------------------------------------
+# -- a user's stateful processor -----------------------------------------------------------------
 
 
 @once
@@ -740,7 +746,7 @@ def test_stateful_processor_continues_after_move(
         of(None)
     found, expected = run(of(state)), never_moved(of_users(scene))
     assert found.items() <= expected.items() and len(found) > 30
-    # It would be ignored, and nobody would say so. A restart needs no savepoint.
+    # Spark would silently ignore the initial state. A restart does not require the savepoint.
     with refused("initial-state-ignored"):
         of(state)
     assert run(of(None)) == {}
@@ -753,8 +759,9 @@ def test_stateful_processor_continues_after_move(
 def test_printed_python_file_runs_unchanged(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
+    """The file is the query that `to-spark` prints for the option --state."""
     location = tmp_path / "checkpoint"
-    location.mkdir()  # as a volume that is mounted there
+    location.mkdir()  # like the mount point of a volume
     start = migrate.to_spark(
         scene.savepoint,
         bootstrap_servers=scene.servers,
@@ -762,8 +769,8 @@ def test_printed_python_file_runs_unchanged(
         state=["seen/seen"],
     )
     code = start.code("python")
-    # Regression: The file ended as soon as the query had started, because the query of prime() had
-    # ended.
+    # Regression: The program exited when the query had started, because it waited for the query of
+    # prime(), which had already ended.
     runner = threading.Thread(target=exec, args=(code, {}), daemon=True)
     runner.start()
     late = time.monotonic() + 120
@@ -778,5 +785,5 @@ def test_printed_python_file_runs_unchanged(
     assert not runner.is_alive()
     keys = session.read.format("statestore").load(str(location)).select("key.key")
     by_flink = {line.split(",")[1] for line in scene.sink if line.startswith("seen,")}
-    # Records that are not what the file supposes have no key.
+    # Records without the format that the file assumes have a NULL key.
     assert {row["key"] for row in keys.collect()} == {*by_flink, None}

@@ -50,7 +50,7 @@ def session(spark: Spark) -> SparkSession:
 
 @pytest.fixture(params=["data source", "function"])
 def read(request: pytest.FixtureRequest, session: SparkSession) -> Any:
-    """Both ways to read, called alike."""
+    """Return a reader with the data source, and one with the function, with the same arguments."""
     if request.param == "function":
         return lambda chk, **options: read_keyed_state(session, str(chk), **options)
     if not WITH_DATA_SOURCE:
@@ -73,8 +73,8 @@ def arrow(frame: DataFrame) -> pa.Table:
     ("name", "states"),
     [
         ("2.2/composites/canonical", {"either", "map-value", "pojos"}),
-        ("1.15/rocksdb/native", {"lasting-map", "list"}),  # files of RocksDB's
-        ("1.20/rescaled-up/retained", {"map"}),  # several handles a subtask
+        ("1.15/rocksdb/native", {"lasting-map", "list"}),  # RocksDB files
+        ("1.20/rescaled-up/retained", {"map"}),  # several handles per subtask
         ("2.2/sql-rows/native", {"deduplicate-state"}),  # decimals, timestamps, nested rows
         ("1.20/avro/canonical", {"generic", "specific"}),
         ("1.20/types/canonical", {"big-decimal", "bytes", "instant", "sql-time"}),
@@ -83,7 +83,10 @@ def arrow(frame: DataFrame) -> pa.Table:
 def test_rows_match_state_restored_by_flink(
     session: SparkSession, name: str, states: set[str]
 ) -> None:
-    """Use the data source if the Spark version supports it."""
+    """Read the rows with the data source, or with the function if Spark has no Python data sources.
+
+    Flink's own classes restored the expected rows.
+    """
     chk = STATE / _BY_NAME[name]["path"]
     expected = expected_states(_BY_NAME[name])
     assert states <= {state for _, state in expected}
@@ -147,7 +150,7 @@ def test_key_option_selects_single_key(read: Any) -> None:
     assert frame.count() == len(wanted)
 
 
-def test_timers_view_matches_flinks_timers(read: Any) -> None:
+def test_timers_view_matches_timers_restored_by_flink(read: Any) -> None:
     entry = _BY_NAME["2.2/windows/canonical"]
     frame = read(STATE / entry["path"], view="timers")
     told = {
@@ -202,7 +205,7 @@ def test_invalid_state_options_are_reported(read: Any, options: dict[str, str], 
         read(chk, **options).collect()
 
 
-def test_state_of_unreadable_job_class_reports_class(read: Any) -> None:
+def test_error_for_unreadable_state_contains_class_of_values(read: Any) -> None:
     chk = STATE / _BY_NAME["2.2/kryo/canonical"]["path"]
     with pytest.raises((PySparkException, DecodeError), match=r"testjobs\.Secret"):
         read(chk, state="secret").collect()

@@ -67,7 +67,7 @@ def session(spark: Spark) -> SparkSession:
 
 @pytest.fixture
 def primed(tmp_path: Path) -> Any:
-    """Primes a query of one stream; nothing is left where it is refused."""
+    """Return a function that primes a query of one stream."""
 
     def run(query: Query, rows: StateRows | DataFrame, **arguments: Any) -> StateProof:
         arguments = {"positions": {("events", 0): 1}, "output_mode": "update", **arguments}
@@ -79,17 +79,17 @@ def primed(tmp_path: Path) -> Any:
 
 
 def by_user(*aggregates: str) -> Query:
-    """SQL: the tests are collected before there is a Spark."""
+    """Return a query with SQL aggregates, because no Spark is running during test collection."""
     return lambda events: events.groupBy("user").agg(*map(F.expr, aggregates))
 
 
-# -- what is told of an entry, and what Spark has of it ------------------------------------------
+# -- values in the rows and in Spark's state ------------------------------------------------------
 
 
 def test_prime_confirms_averages_decimals_minima_and_maxima(
     session: SparkSession, primed: Any
 ) -> None:
-    """If all values are NULL, Spark stores a DECIMAL sum of 0 and a flag for the empty sum."""
+    """If all values are NULL, Spark stores the DECIMAL sum 0 and a flag for an empty sum."""
     state = session.createDataFrame(
         [
             (1, 3, 60, 3, 12.34, 5, 40),
@@ -112,10 +112,13 @@ def test_prime_confirms_averages_decimals_minima_and_maxima(
     assert primed(query, rows).right == 3
 
 
-def test_average_of_decimals_is_confirmed(
+def test_verification_confirms_average_of_decimals(
     session: SparkSession, primed: Any, tmp_path: Path
 ) -> None:
-    """Regression: Spark stores 1001.0 for 10.01, so the primed state was then not verified."""
+    """Regression: `migrate` could not verify the state of a query that it had primed.
+
+    For an average of decimals, Spark stores the sum 10.01 as 1001.0.
+    """
     state = session.sql("SELECT 1L key, CAST(10.01 AS DECIMAL(38,2)) total, 3L n")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, averages={"price": ("total", "n")})
     assert primed(by_user("avg(price)"), rows).right == 1
@@ -129,7 +132,7 @@ def test_average_of_decimals_is_confirmed(
 def test_every_digit_of_decimal_is_preserved(
     session: SparkSession, primed: Any, digits: int, total: str
 ) -> None:
-    """Spark's own division would keep only six decimal places of the quotient."""
+    """With Spark's own division, the quotient would have only six decimal places."""
     state = session.sql(f"SELECT 1L key, 3L n, CAST('{total}' AS DECIMAL(38,18)) total")
     schema = f"user BIGINT, price DECIMAL({digits},18)"
     rows = aggregate_rows(state, schema, keys={"user": "key"}, count="n", sums={"price": "total"})
@@ -140,7 +143,7 @@ def test_every_digit_of_decimal_is_preserved(
 def test_prime_confirms_decimal_sum_stored_as_unscaled_bigint(
     session: SparkSession, primed: Any, type_: str
 ) -> None:
-    """For up to 8 digits, Spark adds BIGINTs, such as 1234 for 12.34 (DecimalAggregates)."""
+    """For up to 8 digits, Spark adds BIGINTs, such as 1234 for 12.34 (rule DecimalAggregates)."""
     told = {"DECIMAL(8,2)": "12.34", "DECIMAL(8,8)": "0.12345678", "DECIMAL(8,0)": "12"}[type_]
     state = session.sql(f"SELECT 1L key, 3L n, CAST({told} AS DECIMAL(38,8)) total")
     schema = f"user BIGINT, price {type_}"
@@ -149,17 +152,21 @@ def test_prime_confirms_decimal_sum_stored_as_unscaled_bigint(
 
 
 def test_comparison_accepts_decimal_sum_stored_as_unscaled_bigint(session: SparkSession) -> None:
+    """The 1234 in Spark's state equals the 12.34 in Flink's state."""
     flink = session.sql("SELECT 1L key, CAST(12.34 AS DECIMAL(38,2)) value")
     spark = session.sql("SELECT 1L k0, 1234L v0")
     keys, values = (Field("user", LongType()),), (Field("sum", LongType()),)
     found = SparkState("stateStoreSave", spark, keys, False, values)
     assert compare(found, _expected(flink, None, found)).proof.right == 1
-    told = _expected(flink, "key, value * 100", found)  # what is named is taken as it is
+    told = _expected(flink, "key, value * 100", found)  # values from `expect` are not scaled
     assert compare(found, told).proof.right == 1
 
 
-def test_expected_state_is_cast_exactly(session: SparkSession) -> None:
-    """Regression: Spark failed to compare an INT with a BIGINT."""
+def test_expected_values_are_cast_only_without_rounding(session: SparkSession) -> None:
+    """Regression: The comparison of an INT with a BIGINT failed.
+
+    A FLOAT is still refused, because its cast to BIGINT can round.
+    """
     keys, values = (Field("user", LongType()),), (Field("sum", LongType()),)
     found = SparkState("stateStoreSave", session.sql("SELECT 1L k0, 5L v0"), keys, False, values)
     expected = session.sql("SELECT 1 user, CAST(5 AS DECIMAL(5,1)) total")
@@ -200,16 +207,17 @@ def test_prime_supports_aggregate_without_keys(session: SparkSession, primed: An
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        # Each was right by the one value that was told, whatever Flink's other one was.
+        # Each was reported as right by its one value, although the other value was not compared.
         (by_user("count(*)", "count(amount)"), {"count": "n", "sums": {"amount": "total"}}),
         (by_user("sum(amount)", "sum(abs(amount))"), {"sums": {"amount": "total"}}),
         (by_user("count(*)", "avg(amount)"), {"count": "n", "sums": {"amount": "total"}}),
     ],
     ids=["counts", "sums", "average"],
 )
-def test_prime_refuses_aggregate_without_its_own_column_in_rows(
+def test_prime_refuses_query_if_rows_lack_column_for_an_aggregate(
     session: SparkSession, primed: Any, query: Query, told: dict[str, Any]
 ) -> None:
+    """For example, the query has two counts, but the rows have a column for only one of them."""
     state = session.createDataFrame([(1, 3, 60)], "key BIGINT, n BIGINT, total BIGINT")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, **told)
     with refused("fields-differ"):
@@ -235,9 +243,10 @@ def test_averages_are_recognized_in_any_order_of_aggregates(
     assert primed(by_user(*aggregates), rows).right == 2
 
 
-def test_adjacent_sum_and_count_are_not_taken_for_average(
+def test_adjacent_sum_and_count_are_not_mistaken_for_average(
     session: SparkSession, primed: Any
 ) -> None:
+    """The query stores a sum and a count, but the rows contain an average."""
     state = session.createDataFrame([(1, 3, 60)], "key BIGINT, n BIGINT, total BIGINT")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, averages={"amount": ("total", "n")})
     with refused("fields-differ") as error:
@@ -245,7 +254,8 @@ def test_adjacent_sum_and_count_are_not_taken_for_average(
     assert error.value.facts[0]["fields"] == ["sum bigint", "count bigint"]
 
 
-def test_counts_of_columns_are_compared_by_column(session: SparkSession, primed: Any) -> None:
+def test_count_of_each_column_is_compared_separately(session: SparkSession, primed: Any) -> None:
+    """The query counts all records, the amounts, and the prices."""
     state = session.createDataFrame([(1, 5, 3, 1)], "key BIGINT, n BIGINT, a BIGINT, p BIGINT")
     query = by_user("count(*)", "count(amount)", "count(price)")
 
@@ -254,7 +264,7 @@ def test_counts_of_columns_are_compared_by_column(session: SparkSession, primed:
         return aggregate_rows(state, SCHEMA, keys={"user": "key"}, count="n", counts=counts)
 
     with refused("state-differs"):
-        primed(query, rows("n + 1"))  # more than there are records
+        primed(query, rows("n + 1"))  # higher than the number of records
     assert primed(query, rows("p")).right == 1
 
 
@@ -281,7 +291,7 @@ def test_count_of_records_is_recognized_at_any_position(
         )
 
     with refused("state-differs") as error:
-        primed(by_user(*aggregates), rows("IF(key = 2, 1, n)"))  # fewer than have an amount
+        primed(by_user(*aggregates), rows("IF(key = 2, 1, n)"))  # lower than the number of amounts
     proof = error.value.facts[0]["proof"]
     assert (proof.right, proof.wrong) == (1, 1)
     assert primed(by_user(*aggregates), rows("n")).right == 2
@@ -306,7 +316,7 @@ def test_value_requiring_rounding_is_refused(
         ("min(CAST(price AS DECIMAL(10,1)))", {"minima": {"price": "12.34BD"}}, "not exactly"),
         ("min(CAST(id AS INT))", {"minima": {"id": "'1.5'"}}, "not exactly"),
         ("min(CAST(at AS DATE))", {"minima": {"at": "TIMESTAMP '2026-01-02 03:04:05'"}}, " type "),
-        # The query's sum overflows, as Flink's does not.
+        # The query's sum overflows, but Flink's sum does not.
         ("sum(amount)", {"sums": {"amount": "10000000000000000000BD"}}, "not exactly"),
     ],
 )
@@ -317,10 +327,7 @@ def test_value_rounded_by_query_is_refused(
     told: dict[str, Any],
     message: str,
 ) -> None:
-    """Spark's state contains a rounded value.
-
-    The comparison must not round Flink's value as well.
-    """
+    """Spark's state contains a rounded value. The comparison does not also round Flink's value."""
     state = session.createDataFrame([(1, 2)], "key BIGINT, n BIGINT")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, count="n", **told)
     with (
@@ -362,8 +369,8 @@ def test_floats_are_summed_as_doubles(session: SparkSession, primed: Any) -> Non
 @pytest.mark.parametrize(
     ("state", "stream"),
     [
-        ("1700000000000L", "TIMESTAMP"),  # milliseconds, that Spark takes for seconds
-        ("TIMESTAMP_NTZ '2024-01-01 00:00:00'", "TIMESTAMP"),  # of the session's time zone
+        ("1700000000000L", "TIMESTAMP"),  # milliseconds, which Spark reads as seconds
+        ("TIMESTAMP_NTZ '2024-01-01 00:00:00'", "TIMESTAMP"),  # in the session's time zone
         ("DATE '2024-01-01'", "TIMESTAMP"),
         ("TIMESTAMP '2024-01-01 00:00:00'", "STRING"),
         ("CAST(0.1 AS FLOAT)", "DOUBLE"),  # 0.10000000149011612
@@ -378,8 +385,8 @@ def test_key_with_inexact_cast_is_refused(session: SparkSession, state: str, str
 # -- deduplication -------------------------------------------------------------------------------
 
 
-def test_columns_are_matched_by_names_in_sparks_key(session: SparkSession, primed: Any) -> None:
-    """For more than four key columns, Spark uses the order of a hash set."""
+def test_key_columns_are_matched_by_name_with_spark_key(session: SparkSession, primed: Any) -> None:
+    """Spark stores more than four key columns in the order of a hash set."""
     names = ["a", "b", "c", "d", "e", "f"]
     state = session.range(20).selectExpr(*(f"id * 10 + {n} {name}" for n, name in enumerate(names)))
     rows = seen_rows(
@@ -392,7 +399,7 @@ def test_columns_are_matched_by_names_in_sparks_key(session: SparkSession, prime
     assert primed(query, rows, output_mode="append").right == 20
 
 
-def test_columns_with_different_names_than_sparks_key_are_refused(
+def test_key_columns_whose_names_differ_from_spark_key_are_refused(
     session: SparkSession, primed: Any
 ) -> None:
     state = session.sql("SELECT 1L a, 2L b")
@@ -441,7 +448,7 @@ def test_merged_keys_are_refused_unless_allowed(session: SparkSession, primed: A
 
 
 def _flinks_counts(key: str) -> dict[str, int]:
-    """The entries of a state, as Flink's own classes restored them."""
+    """Return the entries of a state that Flink's own classes restored."""
     operators = json.loads((KEYS.parents[1] / "expected.json").read_text())
     (operator,) = [operator for operator in operators if operator["name"] == f"keyed by {key}"]
     (count,) = [state for state in operator["states"] if state["state"] == "count"]
@@ -449,10 +456,13 @@ def _flinks_counts(key: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("key", "type_"), [("Double", "DOUBLE"), ("Float", "FLOAT")])
-def test_minus_zero_and_zero_are_different_keys(
+def test_minus_zero_and_zero_are_refused_as_merged_keys(
     session: SparkSession, primed: Any, tmp_path: Path, key: str, type_: str
 ) -> None:
-    """Regression: Spark and the comparison treated -0.0 and 0.0 as one key."""
+    """Regression: The proof did not report that Spark merges Flink's keys -0.0 and 0.0.
+
+    Such a merge now requires ``merge_keys``.
+    """
     counts = _flinks_counts(f"java.lang.{key}")
     assert {"-0.0", "0.0"} <= counts.keys()
     operator = f"keyed by java.lang.{key}"
@@ -486,7 +496,7 @@ def test_minus_zero_and_zero_are_different_keys(
     )
     assert not verify().is_right
     for sample in (None, *range(1, len(counts) - 1)):
-        # Regression: a sample that had one of the two entries was "1 wrong".
+        # Regression: A sample with one of the two entries was reported as "1 wrong".
         proof = verify(merge_keys=True, sample=sample)
         assert (proof.right, proof.is_right) == (sample or len(counts) - 1, True), sample
 
@@ -537,7 +547,7 @@ def test_keys_with_nanoseconds_are_refused_or_merged(
 ) -> None:
     """Regression: 129 keys of Flink became 46, and all proofs reported "46 keys right, 0 missing".
 
-    The 129 instants have 46 different microseconds.
+    Spark stores microseconds, and the 129 instants have 46 different microseconds.
     """
     nanos = [1_700_000_000_000_000_000 + 1000 * (n % 46) + 7 * (n // 46) for n in range(129)]
     assert (len(set(nanos)), len({nano // 1000 for nano in nanos})) == (129, 46)
@@ -569,10 +579,11 @@ def test_keys_with_nanoseconds_are_refused_or_merged(
     assert str(proof).startswith(told)
 
 
-def test_differences_of_coarse_key_are_grouped_by_hour(session: SparkSession) -> None:
-    """Regression: The report listed 100 offsets of a day without a pattern.
+def test_report_counts_records_per_hour_for_key_with_wrong_count(session: SparkSession) -> None:
+    """Regression: The report only listed 100 offsets of the key's records, which showed no pattern.
 
-    The job's day ends at 23:00, so the 40 records of the last hour belong to the next day.
+    The key is a day. The job's day ends at 23:00, so Flink counts the 40 records of the last hour
+    on the next day.
     """
     records = session.sql(
         "SELECT 'events' topic, 0 partition, id offset, id DIV 960 day, "
@@ -618,9 +629,7 @@ def test_drop_duplicates_within_watermark_is_refused(session: SparkSession, prim
         )  # fmt: skip
 
 
-def test_joins_and_limits_are_refused_by_operator_name(
-    session: SparkSession, tmp_path: Path
-) -> None:
+def test_query_with_join_or_limit_is_refused(session: SparkSession, tmp_path: Path) -> None:
     seen = seen_rows(session.createDataFrame([("a",)], "key STRING"), SCHEMA, keys={"id": "key"})
     nothing = session.createDataFrame([], "other STRING")
     places = [{("one", 0): 1}, {("other", 0): 2}]
@@ -639,8 +648,8 @@ def test_joins_and_limits_are_refused_by_operator_name(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(pyspark_version < "4", reason="before Spark 4 there is no transformWithState")
-def test_stateful_processor_is_refused_with_initial_state_as_remedy(
+@pytest.mark.skipif(pyspark_version < "4", reason="Spark 3 has no transformWithState")
+def test_refusal_of_stateful_processor_suggests_initial_state(
     session: SparkSession, primed: Any
 ) -> None:
     """Regression: Spark's own error asked for the option stateVarName."""
@@ -681,10 +690,10 @@ def windows(session: SparkSession, **told: Any) -> StateRows:
     return aggregate_rows(state, SCHEMA, keys={"user": "key"}, **arguments)
 
 
-def test_hopping_sums_of_double_are_right_within_rounding_error(
+def test_sums_of_doubles_in_hopping_windows_may_differ_by_rounding_error(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """Regression: A correct state was refused, because panes are differences of rounded sums."""
+    """Regression: A correct state was refused, because the rows are differences of rounded sums."""
     at_random, sums = random.Random(5), dict[tuple[int, int], tuple[int, float]]()
     for _ in range(60):  # Flink's sums, in the order of arrival
         user, pane, price = at_random.randrange(3), at_random.randrange(8), at_random.gauss(0, 1e6)
@@ -732,7 +741,10 @@ def test_hopping_sums_of_double_are_right_within_rounding_error(
 
 
 def test_session_with_too_few_records_is_refused(session: SparkSession) -> None:
-    """Regression: The query and the proof silently raised the count to the session's minimum."""
+    """Regression: The query and the proof silently raised the count to the session's minimum.
+
+    A session of 10 s with a gap of 3 s contains at least four records.
+    """
     with refused("session-lacks-records") as error:
         windows(session, session_gap_ms=3_000)
     assert (error.value.facts[0]["records"], error.value.facts[0]["least"]) == (2, 4)
@@ -814,7 +826,7 @@ def test_rows_omit_fired_windows_kept_for_late_records(session: SparkSession) ->
     )
     assert (rows.fired.number, rows.expected.count()) == (11, 1)
     assert (rows.fired.last_end, rows.first_end) == (1_700_000_072_000, 1_700_000_086_000)
-    # As with a trigger that does not wait for the end: no timer tells a window that has fired.
+    # If every window has fired, the rows would be empty.
     with refused("no-window-pending"):
         aggregate_rows(
             state.where("namespace.end <= 1700000072000"),
@@ -830,7 +842,7 @@ def test_rows_omit_fired_windows_kept_for_late_records(session: SparkSession) ->
         )
 
 
-# -- what a run leaves behind ---------------------------------------------------------------------
+# -- leftovers of a run ---------------------------------------------------------------------------
 
 _PLAIN = """
 import logging
@@ -906,9 +918,10 @@ with Spark() as spark:
 """
 
 
-def test_directories_of_killed_prime_are_reported(
+def test_leftover_directories_of_killed_prime_call_are_reported(
     session: SparkSession, primed: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The next call of ``prime`` reports the directories but does not delete them."""
     location = tmp_path / "checkpoint"
     killed = subprocess.run([sys.executable, "-c", _KILLED, str(location)], check=False)
     assert killed.returncode == 9
@@ -932,7 +945,7 @@ def test_directories_of_killed_prime_are_reported(
     assert sorted(tmp_path.iterdir()) == [*left, another, location]
 
 
-def test_second_concurrent_prime_of_location_is_refused(
+def test_second_concurrent_prime_call_for_same_location_is_refused(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """Regression: The second run failed with an OSError, "Directory not empty"."""
@@ -948,7 +961,7 @@ def test_second_concurrent_prime_of_location_is_refused(
         return events.dropDuplicates(["id"])
 
     def overtaken(events: DataFrame) -> DataFrame:
-        run(unseen)  # another process that primes meanwhile, and is done first
+        run(unseen)  # stands for a concurrent process that finishes first
         return unseen(events)
 
     with pytest.raises(migrate.Refused, match="is already the checkpoint location of a query"):
@@ -993,16 +1006,19 @@ def test_spark_state_with_format_version_1_is_compared(
     assert [field.name for field in found.keys] == ["user"]
 
 
-# -- verified ------------------------------------------------------------------------------------
+# -- verification --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("folder", "state"), [("kinds", "kinds/map"), ("windows", "late/window-contents")]
 )
-def test_several_entries_per_key_are_compared_separately(
+def test_state_with_several_entries_per_key_requires_expect_option(
     session: SparkSession, tmp_path: Path, folder: str, state: str
 ) -> None:
-    """Regression: After a deduplication, a map with 21 entries was reported as "14 keys right"."""
+    """Regression: A map with 21 entries was reported as "14 keys right".
+
+    The query deduplicates keys, so it stores one key for several entries of the map.
+    """
     (savepoint,) = (SAVEPOINT.parents[1] / f"state/2.2/{folder}/canonical").glob("savepoint-*")
     operator, name = state.split("/")
     flink = read_keyed_state(session, str(savepoint), operator=operator, state=name)
@@ -1040,7 +1056,9 @@ def _primed_query(location: Path, state: DataFrame) -> str:
     return f"spark:{location}"
 
 
-def test_verify_compares_savepoint_with_sparks_state(session: SparkSession, tmp_path: Path) -> None:
+def test_verify_state_compares_savepoint_with_spark_state(
+    session: SparkSession, tmp_path: Path
+) -> None:
     """Compare all keys or a sample. Changed, missing, and unexpected keys are reported."""
     flink = read_keyed_state(session, str(SAVEPOINT), operator="totals", state="total")
     state = flink.selectExpr("key", "value.f0 n", "value.f1 total")
@@ -1051,7 +1069,7 @@ def test_verify_compares_savepoint_with_sparks_state(session: SparkSession, tmp_
     told = "40 matching keys, 0 different, 0 missing, 0 not in Flink's state; "
     told += "40 of Flink's 40 entries compared"
     assert (found.code, found.stdout.splitlines()[-1]) == (0, f"state totals/total: {told}")
-    if not is_before_4(session):  # nothing is made beside the location, which may be read-only
+    if not is_before_4(session):  # no file is created next to the location, which may be read-only
         assert tmp_path.stat().st_mtime_ns == before
     told = (
         "7 matching keys, 0 different, 0 missing; keys that are only in Spark's state were "
@@ -1060,7 +1078,7 @@ def test_verify_compares_savepoint_with_sparks_state(session: SparkSession, tmp_
     told += "7 of Flink's 40 entries compared"
     found = command(*asked, "--sample", "7")
     assert (found.code, found.stdout.splitlines()[-1]) == (0, f"state totals/total: {told}")
-    # What was grouped by another name, or summed in another order, is said.
+    # With --expect, the user specifies the expected key and values.
     assert command(*asked, "--expect", "key, value.f0, value.f1 + 1").code == 5
     found = command(*asked, "--expect", "key, value.f1")
     assert (found.code, "an expression for each column with --expect" in found.stderr) == (2, True)
@@ -1080,7 +1098,7 @@ def test_verify_compares_savepoint_with_sparks_state(session: SparkSession, tmp_
     assert "not verified: the query's state differs from Flink's" in found.stderr
 
 
-def test_verify_reports_records_that_deduplication_does_not_store(
+def test_verify_state_warns_if_query_stores_only_keys(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """Regression: 40 counts and sums were "verified", but ``dropDuplicates`` stores only keys."""
@@ -1098,9 +1116,7 @@ def test_verify_reports_records_that_deduplication_does_not_store(
 
 
 @pytest.mark.parametrize("sample", [True, False])
-def test_comparison_with_empty_flink_state_is_not_verified(
-    session: SparkSession, sample: bool
-) -> None:
+def test_comparison_with_empty_flink_state_fails(session: SparkSession, sample: bool) -> None:
     """Regression: With a sample, an empty state was "verified", because no key was wrong."""
     nothing = session.createDataFrame([], "k0 BIGINT, v0 BIGINT")
     keys, values = (Field("user", LongType()),), (Field("count", LongType()),)
@@ -1110,7 +1126,8 @@ def test_comparison_with_empty_flink_state_is_not_verified(
     assert (proof.right, proof.unexpected, proof.is_right) == (0, 3, False)
 
 
-def test_state_of_unprimed_query_is_refused(tmp_path: Path) -> None:
+def test_verify_state_refuses_query_that_was_not_primed(tmp_path: Path) -> None:
+    """The checkpoint location contains only the start offsets that ``to-spark`` wrote."""
     seeded = tmp_path / "seeded"
     assert command("to-spark", SAVEPOINT, "--checkpoint-dir", seeded).code == 0
     found = command("verify-state", SAVEPOINT, f"spark:{seeded}", "--state", "totals/total")

@@ -47,7 +47,7 @@ Totals = dict[int, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """A job that was stopped, and what it counted after it was started again."""
+    """A stopped job, and its counts after a restart from the savepoint."""
 
     savepoint: Path
     servers: str
@@ -90,7 +90,7 @@ def totals(events: DataFrame) -> DataFrame:
 
 
 def go_on(session: SparkSession, stopped: Stopped, location: str) -> Totals:
-    """Run the query over what Kafka holds since the stop; the last totals of each user."""
+    """Run the query over the records since the stop and return the last totals of each user."""
     kafka = session.readStream.format("kafka").option("subscribe", stopped.topic)
     fields = F.split(F.col("value").cast("STRING"), ",")
     events = (
@@ -167,7 +167,7 @@ def test_counts_of_expired_keys_restart_from_zero(
 
 
 @STATES
-def test_state_with_unspecified_ttl_is_refused(
+def test_state_with_ttl_is_refused_if_ttl_ms_is_not_passed(
     stopped: Stopped, session: SparkSession, tmp_path: Path, kind: str, name: str, key: str
 ) -> None:
     state = stopped.state(session, name)
@@ -185,7 +185,8 @@ def test_state_with_unspecified_ttl_is_refused(
             expected=rows,
         )
 
-    # Whatever the columns are made of, the plan tells that the state may hold expired entries.
+    # For any expression of the columns, the query plan shows that the state can have expired
+    # entries.
     for columns in ([f"{key} user", "value.f1 amount"], [f"{key} + 0 user", "value.f1 + 0 amount"]):
         with pytest.raises(Refused) as own:
             prime_own(state.selectExpr(*columns))
@@ -231,12 +232,14 @@ def test_initial_state_of_processor_omits_expired_entries(
     lines = capsys.readouterr().err.splitlines()
     told = [line for line in lines if line.endswith("[expired-state]")]
     assert len(told) == 2 and told[0] == told[1]
-    # Regression: the results had no warnings.
+    # Regression: The results had no warnings.
     carried = [warning for result in (kept, grouped) for warning in vars(result)["warnings"]]
     assert told == [f"warning: {warning}" for warning in carried]
 
 
-def test_ttl_none_moves_every_entry_with_warning(stopped: Stopped, session: SparkSession) -> None:
+def test_ttl_ms_none_moves_expired_entries_with_warning(
+    stopped: Stopped, session: SparkSession
+) -> None:
     state = stopped.state(session, "total")
     rows = rows_of(state, "key", ttl_ms=None)
     assert rows.expected.count() == state.count()
@@ -252,7 +255,7 @@ def test_stop_time_determines_expired_entries(stopped: Stopped, session: SparkSe
     newest = state.agg(F.max("last_access")).collect()[0][0]
     with refused("stop-before-last-access"):
         unexpired(state, ttl_ms=TTL_SECONDS * 1000, stopped_at_ms=newest - 1)
-    # At the last access of an entry plus its time to live Flink takes it as expired.
+    # For Flink, an entry expires exactly at its last access plus the TTL.
     oldest = state.agg(F.min("last_access")).collect()[0][0]
     ttl_ms = newest - oldest
     before = unexpired(state, ttl_ms=ttl_ms + 1, stopped_at_ms=newest)
@@ -309,11 +312,11 @@ def test_elements_of_list_state_expire_separately(session: SparkSession) -> None
     )
     kept = unexpired(state, ttl_ms=15, stopped_at_ms=30)
     assert {row["key"]: row["value"] for row in kept.collect()} == {1: ["b", None], 3: ["d"]}
-    assert unexpired(kept).count() == 2  # it was said
+    assert unexpired(kept).count() == 2  # the TTL was already applied
 
 
 @pytest.mark.parametrize("name", ["lasting-value", "lasting-list", "lasting-map"])
-def test_state_with_ttl_is_recognized_for_every_kind(session: SparkSession, name: str) -> None:
+def test_ttl_is_detected_for_every_kind_of_state(session: SparkSession, name: str) -> None:
     reader = session.read.format("flink_state").option("state", name)
     state = reader.load(str(KINDS))
     with refused("ttl-missing") as error:
@@ -331,7 +334,7 @@ def test_state_with_ttl_is_recognized_for_every_kind(session: SparkSession, name
         unexpired(without, ttl_ms=1)
 
 
-# -- rows of the user's own -----------------------------------------------------------------------
+# -- rows built by the user -----------------------------------------------------------------------
 
 
 def kinds(session: SparkSession, name: str) -> DataFrame:
@@ -339,7 +342,7 @@ def kinds(session: SparkSession, name: str) -> DataFrame:
 
 
 def own_rows(session: SparkSession, ttl: DataFrame) -> dict[str, DataFrame]:
-    """Return frames that are made from a state without a time to live and another state."""
+    """Return frames that combine a state without a TTL with the state ``ttl``."""
     plain = kinds(session, "value")
     keyed = plain.selectExpr("CAST(key AS STRING) key", "value")
     other = ttl.selectExpr("CAST(key AS STRING) key", "value")
@@ -364,8 +367,8 @@ def own_rows(session: SparkSession, ttl: DataFrame) -> dict[str, DataFrame]:
     }
 
 
-def test_ttl_is_detected_in_every_state_of_rows(session: SparkSession) -> None:
-    """Regression: A state with a TTL was not detected next to a state without a TTL."""
+def test_ttl_is_detected_if_rows_combine_several_states(session: SparkSession) -> None:
+    """Regression: In a join or union of two states, the TTL of one state was not detected."""
     ttl = kinds(session, "lasting-value")
     for name, rows in own_rows(session, ttl).items():
         assert may_expire(rows), name
@@ -375,7 +378,8 @@ def test_ttl_is_detected_in_every_state_of_rows(session: SparkSession) -> None:
         assert not may_expire(rows), name
 
 
-def test_unexpired_covers_only_its_own_branch_of_query_plan(session: SparkSession) -> None:
+def test_unexpired_call_covers_only_its_own_branch_of_query_plan(session: SparkSession) -> None:
+    """A join or union with the unfiltered state is still refused."""
     raw = kinds(session, "lasting-value")
     live = unexpired(raw, ttl_ms=None)
     lateral = "LATERAL (SELECT value AS live_value FROM live_state)"
@@ -395,6 +399,7 @@ def test_unexpired_covers_only_its_own_branch_of_query_plan(session: SparkSessio
 
 
 def test_ttl_check_does_not_cover_rows_collected_from_spark(session: SparkSession) -> None:
+    """The query plan of collected or checkpointed rows no longer shows the state."""
     rows = kinds(session, "lasting-value").selectExpr("value")
     for cut in (
         rows.selectExpr("CAST(value AS STRING) value").localCheckpoint(),

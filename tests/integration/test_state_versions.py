@@ -42,13 +42,14 @@ from tests.support.stateful_job import START, event, totals_processor
 pytestmark = pytest.mark.integration
 
 _SPARK = tuple(map(int, pyspark_version.split(".")[:2]))
-# Of tests/golden/stateful, whose job stopped here in the middle of 500 records a partition.
+# The savepoint in tests/golden/stateful. Its job stopped at these offsets. Each partition had 500
+# records.
 (SAVEPOINT,) = (Path(__file__).parents[1] / "golden" / "stateful").glob("savepoint-*")
 STOPPED_AT = {0: 350, 1: 365}
 EVENT = "user BIGINT, amount BIGINT, id STRING, at TIMESTAMP"
 _STORE = "spark.sql.streaming.stateStore.providerClass"
 _STORES = "org.apache.spark.sql.execution.streaming.state"
-# Flink had fired the windows that end here. Of one that ends later it is not known.
+# Flink had fired the windows that end at FIRED. Windows that end after PENDING were pending.
 FIRED = START + 30_000
 PENDING = START + 36_000
 
@@ -58,7 +59,7 @@ Event = tuple[int, int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The job's own records in a topic of this run: ``before`` it stopped, and all."""
+    """The job's own records in a topic of this run: those ``before`` the stop, and all records."""
 
     servers: str
     topic: str
@@ -82,7 +83,7 @@ def events(broker: Broker) -> Events:
         made = [_event(line) for line in lines]
         before += made[:at]
         every += made
-    # Beyond every window, of a user of its own.
+    # A record later than every window, with its own user, advances the watermark.
     broker.produce(topic, 0, ["-1,0,end,1800000000000"])
     return Events(broker.bootstrap_servers, topic, before, every)
 
@@ -111,7 +112,7 @@ def _go_on(
     mode: str,
     name: str | None = None,
 ) -> list[Row]:
-    """Run a query over what Kafka holds now; what it has written."""
+    """Run a query over the topic's current records and return the rows that it wrote."""
     parts = F.split(F.col("value").cast("STRING"), ",")
     stream = spark.stream(events.servers, name, subscribe=events.topic)
     parsed = stream.select(
@@ -131,7 +132,7 @@ def _go_on(
     return written
 
 
-# What the location's logs are of where Spark is told so.
+# Newer formats of the logs in the checkpoint location, by the first Spark version with the setting.
 _NEWER_LOGS = {
     (4, 1): {"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"},
     (4, 2): {"spark.sql.streaming.offsetLog.formatVersion": "2"},
@@ -145,9 +146,9 @@ BOTH = pytest.mark.parametrize("store", ["HDFSBacked", "RocksDB"], indirect=True
 
 @pytest.fixture
 def store(request: pytest.FixtureRequest, spark: Spark) -> Iterator[None]:
-    """Where Spark keeps state; ``newer logs``: what it knows of later versions, in RocksDB."""
+    """Set Spark's state store; ``newer logs`` is RocksDB with the newest log formats."""
     if request.param == "newer logs" and min(_NEWER_LOGS) > _SPARK:
-        pytest.skip("it has none that it can read back")
+        pytest.skip("this Spark version has no newer log format that it can read")
     name = "RocksDB" if request.param == "newer logs" else request.param
     settings = {_STORE: f"{_STORES}.{name}StateStoreProvider"}
     if request.param == "newer logs":
@@ -184,7 +185,7 @@ def test_counts_and_sums_continue_with_every_state_store(
     written = _go_on(spark, events, _totals, location, "update")
     found = {row["user"]: (row["n"], row["total"]) for row in written if row["user"] >= 0}
     assert found.items() <= _totals_of(events.all).items() and len(found) > 30
-    # What it was primed with can still be told.
+    # The state that it was primed with can still be verified.
     expect = "key, value.f0, value.f1, value.f1, value.f0"
     verified = verify(SAVEPOINT, f"spark:{location}", state="totals/total", expect=expect)
     assert verified.state == primed.proof
@@ -192,10 +193,10 @@ def test_counts_and_sums_continue_with_every_state_store(
 
 @BOTH
 @pytest.mark.usefixtures("store")
-def test_state_different_from_flinks_is_refused_on_every_spark_version(
+def test_state_that_differs_from_flink_is_refused_on_every_spark_version(
     spark: Spark, tmp_path: Path
 ) -> None:
-    """The proof reads Spark's state, and finds a wrong, a missing, and an unexpected key."""
+    """The proof reads Spark's state and finds a different, a missing, and an unexpected key."""
     state = _state(spark, "totals", "total")
     expected = state.where("key <> 5").selectExpr("key", "value.f0", "value.f1 + IF(key = 7, 1, 0)")
     with refused("state-differs") as error:
@@ -244,7 +245,7 @@ def _totals_of(events: list[Event]) -> dict[int, tuple[int, int]]:
     return found
 
 
-@pytest.mark.skipif(_SPARK != (4, 0), reason="later ones can, and earlier ones have none")
+@pytest.mark.skipif(_SPARK != (4, 0), reason="only Spark 4.0 writes but cannot read such files")
 @pytest.mark.parametrize("store", ["RocksDB"], indirect=True)
 @pytest.mark.usefixtures("store")
 def test_state_files_with_checkpoint_ids_are_refused_on_spark_4_0(
@@ -416,7 +417,10 @@ def orders(broker: Broker) -> dict[int, list[Order]]:
 def test_rehearsal_confirms_correct_query_and_detects_missing_filter(
     spark: Spark, broker: Broker, orders: dict[int, list[Order]], tmp_path: Path
 ) -> None:
-    """Counts, IDs, and windows are correct. The report lists what the filter removes."""
+    """Counts, IDs, and windows are correct.
+
+    The report lists the records that the filter would remove.
+    """
     checkpoints = sorted(_REHEARSED.glob("savepoint-*"), key=_checkpoint_id)
     starts, ends = (_offsets(checkpoint) for checkpoint in checkpoints)
 
@@ -489,15 +493,17 @@ def _offsets(checkpoint: Path) -> dict[int, int]:
     return {position.partition: position.next_offset or 0 for position in source.positions}
 
 
-# -- the oldest one ------------------------------------------------------------------------------
+# -- the oldest Spark version --------------------------------------------------------------------
 
 
 @pytest.mark.skipif(
     not environments()["3.5"].is_made or _SPARK < (4, 0),
-    reason="no PySpark 3.5 here: python -m tests.support.spark_versions 3.5 makes it",
+    reason="PySpark 3.5 is missing; install it with: python -m tests.support.spark_versions 3.5",
 )
-def test_spark_3_5_detects_state_different_from_flinks() -> None:
-    """Spark 3.5 has no data source for its state, and proves the state in a different way."""
+def test_spark_3_5_detects_state_that_differs_from_flink() -> None:
+    """Spark 3.5 has no data source for its state, so `migrate` reads the state differently."""
     this = Path(__file__).relative_to(ROOT)
-    done = environments()["3.5"].run("pytest", this, "-q", "-p", "no:cacheprovider", "-k", "flinks")
+    done = environments()["3.5"].run(
+        "pytest", this, "-q", "-p", "no:cacheprovider", "-k", "differs_from_flink"
+    )
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout

@@ -47,7 +47,7 @@ def topic(broker: Broker) -> str:
 def commit_group(
     tmp_path: Path, broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Result]:
-    """Runs it for another group than Flink's, in a folder of its own."""
+    """Run ``commit-group`` for a group other than Flink's group, in a temporary directory."""
     monkeypatch.chdir(tmp_path)
     return lambda chk, *flags: migrate(
         *("commit-group", chk, "--group", f"new-{topic}", "-b", broker.bootstrap_servers), *flags
@@ -55,7 +55,7 @@ def commit_group(
 
 
 def _job(directory: Path, topic: str, apart: float) -> Path:
-    """The newest of three checkpoints, each ``apart`` seconds after the one before."""
+    """Return the newest of three checkpoints that were written ``apart`` seconds apart."""
     for number in (5, 6, 7):
         chk = write_source(directory / f"chk-{number}", {0: splits(topic, [number])})
         at = time.time() - (7 - number) * apart
@@ -64,7 +64,7 @@ def _job(directory: Path, topic: str, apart: float) -> Path:
 
 
 def _retained(job: Path) -> bool:
-    """Whether there are as many checkpoints as it retains."""
+    """Return whether the job has three complete checkpoints, the number that it retains."""
     return job.exists() and len(list_checkpoints(job)) >= 3
 
 
@@ -74,13 +74,13 @@ def test_running_job_is_refused_and_canceled_job_is_moved(
     flink, kept = f"flink-{topic}", tmp_path / "checkpoints"
     with running_job(broker.bootstrap_servers, flink, topic, kept) as (_, job_id):
         deadline = time.monotonic() + _SOON
-        # Its first checkpoints may come before it has found a partition.
+        # The job's first checkpoints may complete before it has discovered a partition.
         while broker.committed(flink) != {(topic, 0): 10} or not _retained(kept / job_id):
             assert time.monotonic() < deadline
             time.sleep(0.1)
         refused = commit_group(kept / job_id, "--source-group", flink, "--execute", "--yes")
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr
-    # Between two of its checkpoints, or caught while it was looked at twice.
+    # Either the group has newer commits, or a checkpoint completed during the wait.
     assert "the job kept running" in refused.stderr
     assert broker.committed(f"new-{topic}") == {}
     done = commit_group(kept / job_id, "--source-group", flink, "--execute", "--yes")
@@ -113,7 +113,7 @@ def test_checkpoint_location_and_plan_are_refused_for_running_job(
             assert (refused.code, refused.stdout) == (4, ""), refused.stderr
             assert "the job kept running" in refused.stderr
             assert not out.exists()
-        # A copy shows nothing; Flink is asked by the address.
+        # A copied checkpoint does not show progress, so `migrate` queries Flink.
         copy = write_source(tmp_path / job_id / "chk-1", {0: splits(topic, [7])})
         for way in ((), *ways):
             asked = migrate("to-spark", copy, *way, "--flink-rest", rest)
@@ -132,7 +132,7 @@ def test_checkpoint_location_and_plan_are_refused_for_running_job(
 
 
 def _has_come(job: Path, number: int) -> bool:
-    """Whether it has completed that checkpoint, and one that knows its partition."""
+    """Return whether the newest checkpoint has this number and contains the partition."""
     if not job.exists() or not (complete := list_checkpoints(job)) or complete[-1][0] < number:
         return False
     return _knows_its_partition(job)
@@ -142,10 +142,10 @@ def _knows_its_partition(checkpoint: Path) -> bool:
     return any(source.positions for source in extract(read_checkpoint(checkpoint)).sources)
 
 
-def test_runs_of_fixed_job_id_with_adjacent_checkpoint_numbers_are_reported(
+def test_checkpoints_of_earlier_run_with_same_job_id_are_reported(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
-    """Flink restarts the same job without its state, so the checkpoint numbers restart at 1.
+    """Flink restarts the job without its state, so the checkpoint numbers restart at 1.
 
     Two checkpoints of the earlier run, 38 seconds older, are copied next to the new checkpoints.
     """
@@ -164,7 +164,7 @@ def test_runs_of_fixed_job_id_with_adjacent_checkpoint_numbers_are_reported(
 
     run(60, 100)
     earlier = job.rename(tmp_path / "earlier")
-    # Its first checkpoints may have been completed before it found the partition.
+    # The first checkpoints may have completed before the job discovered the partition.
     numbers = [number for number, _ in list_checkpoints(earlier)]
     first = next(n for n in numbers if _knows_its_partition(earlier / f"chk-{n}"))
     newest = run(max(3, first), 3)
@@ -192,7 +192,7 @@ def test_runs_of_fixed_job_id_with_adjacent_checkpoint_numbers_are_reported(
 def _while_it_waits(
     act: Callable[[], object], broker: Broker, topic: str, folder: Path, *arguments: str | Path
 ) -> tuple[int, str]:
-    """Exit code and stderr of a run that finds something done while it waits."""
+    """Call ``act`` while a run waits, and return the exit code and stderr of the run."""
     command = [sys.executable, "-m", "migrate", "commit-group", "--group", f"new-{topic}"]
     with subprocess.Popen(
         [*command, "-b", broker.bootstrap_servers, "--execute", "--yes", *map(str, arguments)],
@@ -233,7 +233,7 @@ def test_move_is_refused_if_job_progresses_during_wait(
     assert broker.committed(f"new-{topic}") == {}
 
 
-def test_move_warns_if_job_progresses_during_wait_and_progress_is_allowed(
+def test_allow_ran_on_turns_progress_during_wait_into_warning(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     chk = _job(tmp_path / "job", topic, apart=2)
@@ -283,9 +283,10 @@ def test_wait_does_not_depend_on_clock_of_machine_that_saved_plan(
         (300.0, "a checkpoint about every 300 s, too long to wait"),
     ],
 )
-def test_dry_run_does_not_wait_and_announces_wait_of_execute(
+def test_dry_run_announces_wait_but_does_not_wait(
     tmp_path: Path, topic: str, commit_group: Callable[..., Result], apart: float, says: str
 ) -> None:
+    """Only a run with --execute waits for a sign that the job is still running."""
     dry = commit_group(_job(tmp_path / "job", topic, apart))
     assert dry.code == 0, dry.stderr
     assert "cannot determine whether the job is still running" in dry.stderr
@@ -313,7 +314,7 @@ def test_stop_with_savepoint_proves_that_job_stopped(
     assert "cannot determine whether the job is still running" not in dry.stderr
 
 
-def test_group_at_savepoint_positions_shows_job_was_not_restarted(
+def test_group_at_savepoint_positions_proves_that_job_was_not_restarted(
     broker: Broker, commit_group: Callable[..., Result]
 ) -> None:
     """Regression: A group without any commits was reported as "ok" with "no newer commits"."""
@@ -330,7 +331,7 @@ def test_group_at_savepoint_positions_shows_job_was_not_restarted(
     positions = {
         (names[split["topic"]], split["partition"]): split["starting_offset"]
         for split in _splits(savepoint.name)
-        if split["starting_offset"] >= 0  # else a start that is no offset
+        if split["starting_offset"] >= 0  # otherwise, the start is a marker
     }
     broker.commit(flink, positions)
     assert is_ok()
@@ -360,7 +361,7 @@ def test_restarted_job_is_detected_by_querying_flink_before_commit(
 
 
 def _splits(savepoint: str) -> Iterator[dict[str, Any]]:
-    """The splits of a golden checkpoint, as Flink's own classes read them."""
+    """Return the splits of a golden checkpoint that Flink's own classes read."""
     manifest = json.loads((GOLDEN / "manifest.json").read_text())
     (entry,) = (entry for entry in manifest["checkpoints"] if savepoint in entry["path"])
     for operator in entry["expected"]["operators"]:

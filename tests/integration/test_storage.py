@@ -38,13 +38,16 @@ from tests.support.stores import S3, Store
 pytestmark = pytest.mark.integration
 
 _GOLDEN = Path(__file__).parents[1] / "golden"
-# State in files beside _metadata, in shared files, in segments of merged files, inline.
+# State in files next to _metadata, in shared files, in segments of merged files, and inline.
 _JOBS = ["1.20/file-merging", "1.20/rocksdb-incremental", "2.2/retained-files"]
 _SAVEPOINT = "2.2/stop"
 
 
 def _need(what: str, *packages: str) -> None:
-    """Skip without these packages, and import none: gcsfs looks at the environment only then."""
+    """Skip the test without these packages, but do not import them.
+
+    When gcsfs is imported, it reads the environment, which the test sets later.
+    """
     if any(find_spec(package) is None for package in packages):
         pytest.skip(f"needs {what}")
 
@@ -90,7 +93,7 @@ def _only(directory: Path, pattern: str) -> Path:
 
 
 def _told(pointer: str | Path) -> object:
-    """What ``inspect`` tells of a checkpoint, but for where it is."""
+    """Return the report of ``inspect`` on a checkpoint, without the checkpoint's location."""
     result = migrate("inspect", pointer, "--format", "json")
     assert (result.code, result.stderr) == (0, "")
     told = json.loads(result.stdout)
@@ -103,7 +106,7 @@ def _told(pointer: str | Path) -> object:
 
 def test_checkpoint_in_object_store_matches_local_checkpoint(store: Store, tmp_path: Path) -> None:
     for name in _JOBS:
-        # A job's directory, under another name than the one its URIs hold.
+        # The URIs in the checkpoint contain a different directory than the copy's directory.
         job = _only(_GOLDEN / name, "?" * 32)
         chk = _only(job, "chk-*")
         url = store.put(job, f"moved/{job.name}")
@@ -162,7 +165,7 @@ def test_group_is_moved_and_verified_from_url(s3: S3, broker: Broker, tmp_path: 
     assert verified.code == 0, verified.stdout
 
 
-def test_newer_checkpoint_in_object_store_is_found_with_its_time(
+def test_newer_checkpoint_in_object_store_is_found_with_its_write_time(
     store: Store, tmp_path: Path
 ) -> None:
     job = tmp_path / "job"
@@ -171,7 +174,7 @@ def test_newer_checkpoint_in_object_store_is_found_with_its_time(
     shutil.copytree(golden, job)
     shutil.copytree(chk, job / "chk-100")
     (job / "chk-200").mkdir()
-    (job / "chk-200" / "part").write_bytes(b"of one that is not complete")
+    (job / "chk-200" / "part").write_bytes(b"part of an incomplete checkpoint")
     url = store.put(job, "newer")
     result = migrate("to-spark", f"{url}/{chk.name}")
     assert result.code == 4
@@ -187,7 +190,7 @@ def test_newer_checkpoint_in_object_store_is_found_with_its_time(
     checkpoint = read_checkpoint(url, Files())
     assert checkpoint.pointer == f"{url}/chk-100"
     assert checkpoint.written_at is not None
-    # Written a moment ago, by the same clock.
+    # The object was written a moment ago, and the store has the same clock.
     assert abs(checkpoint.written_at / 1000 - (job / "chk-100").stat().st_ctime) < 600
 
 
@@ -213,7 +216,9 @@ def test_missing_or_truncated_state_file_exits_with_3(store: Store, tmp_path: Pa
     assert f"{url}/state-2: damaged: the file of" in cut.stderr and "0 found" in cut.stderr
 
 
-def test_files_outside_checkpoint_require_option(store: Store, tmp_path: Path) -> None:
+def test_files_outside_checkpoint_require_allow_external_files(
+    store: Store, tmp_path: Path
+) -> None:
     chk = write_with_handle(
         lambda size: RelativeFileHandle("../../outside/state", size), tmp_path / "job" / "chk-7"
     )
@@ -252,27 +257,28 @@ def test_large_object_store_directory_is_listed_completely(s3: S3, tmp_path: Pat
         for file in chk.iterdir():
             keys[f"checkpoints/many/{chk.name}/{file.name}"] = file.read_bytes()
     s3.store.system.pipe(keys)
-    s3.store.system.pipe_file("checkpoints/many/chk-6/state-0", b"of one that is not complete")
+    s3.store.system.pipe_file("checkpoints/many/chk-6/state-0", b"part of an incomplete checkpoint")
     listed = migrate("inspect", "s3://checkpoints/many", "--list")
     assert [line.split("\t")[0] for line in listed.stdout.splitlines()] == list(map(str, numbers))
     s3.clear_log()
     shown = migrate("inspect", "s3a://checkpoints/many", "--format", "json")
     assert json.loads(shown.stdout)["checkpoint"]["pointer"] == "s3://checkpoints/many/chk-5"
-    # Of those before it the times are asked for alone.
+    # For older checkpoints, only the modification times are requested.
     earlier = [line for line in s3.requests() if re.search("chk-[1-4]/", line["path"])]
     assert {line["method"] for line in earlier} == {"HEAD"}
     assert len(earlier) <= 8
 
 
-def test_newest_run_of_renumbered_job_is_found_by_object_store_times(
+def test_newest_run_is_found_by_modification_times_in_object_store(
     s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The older run wrote checkpoints 8 and 9, and the newer run wrote 3 and 4."""
     monkeypatch.setattr("decoder.checkpoint_order.MIN_GAP_MS", 500)
     for number in (8, 9, 3, 4):
         source = source_operator(SourceState({0: splits("t", [number])}))
         chk = write_checkpoint(tmp_path / f"chk-{number}", source, checkpoint_id=number)
         s3.store.put(chk, f"renumbered/chk-{number}")
-        time.sleep(1.1)  # S3 tells whole seconds
+        time.sleep(1.1)  # S3 reports whole seconds
     s3.clear_log()
     refused = migrate("to-spark", "s3://checkpoints/renumbered")
     assert refused.code == 4
@@ -285,7 +291,9 @@ def test_missing_bucket_exits_with_3(s3: S3) -> None:
     assert migrate("inspect", "s3://no-such-bucket/chk-1").code == 3
 
 
-def test_denied_access_exits_with_6_without_secret(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_denied_access_exits_with_6_and_prints_no_secret(
+    s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
     savepoint = _only(_GOLDEN / "2.2/native-savepoint", "savepoint-*")
     url = s3.store.put(savepoint, "denied")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
@@ -417,7 +425,7 @@ def test_sink_in_object_store_is_checked(s3: S3, tmp_path: Path) -> None:
     assert "would silently skip batches 0 to 3" in result.stderr
 
 
-def test_seed_does_not_create_bucket(s3: S3, tmp_path: Path) -> None:
+def test_missing_bucket_is_not_created_for_seed(s3: S3, tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
     result = migrate("to-spark", chk, "--checkpoint-dir", "s3a://no-such-bucket/checkpoint")
     assert (result.code, result.stdout) == (6, "")
@@ -429,7 +437,7 @@ def test_seed_does_not_create_bucket(s3: S3, tmp_path: Path) -> None:
 
 
 def _files(store: Store, url: str) -> dict[str, bytes]:
-    """What lies below a URL, by name."""
+    """Return the contents of the files under a URL by name."""
     names = Files().list_directory(url) or []
     return {name: store.system.cat_file(f"{url}/{name}") for name in names}
 
@@ -458,7 +466,7 @@ def test_savepoint_is_written_to_object_store(store: Store, tmp_path: Path) -> N
     assert _files(store, old) == before
 
 
-def test_failed_savepoint_leaves_no_objects_in_store(store: Store, tmp_path: Path) -> None:
+def test_failed_write_of_savepoint_leaves_no_objects_in_store(store: Store, tmp_path: Path) -> None:
     chk = write_savepoint_with_files(tmp_path / "chk-7", {"first": 1000, "second": 1000})
     (chk / "second").write_bytes(b"less")
     side, out = tmp_path / "side.json", f"{store.root}/ends-early/new"
@@ -474,7 +482,7 @@ def test_failed_savepoint_leaves_no_objects_in_store(store: Store, tmp_path: Pat
 def test_killed_process_leaves_no_valid_savepoint_in_object_store(
     s3: S3, tmp_path: Path, large: bool
 ) -> None:
-    """``_metadata`` is written last."""
+    """`migrate` writes ``_metadata`` last. Without this file, the savepoint is incomplete."""
     sizes = {"state": 8 << 30} if large else {f"state-{n}": 1000 for n in range(5000)}
     chk = write_savepoint_with_files(tmp_path / "chk-7", sizes)
     side, out = tmp_path / "side.json", f"{s3.store.root}/killed-{large}/new"
@@ -493,7 +501,7 @@ def test_killed_process_leaves_no_valid_savepoint_in_object_store(
     assert migrate("inspect", out).code == 3
 
 
-def test_savepoint_does_not_create_bucket(s3: S3, tmp_path: Path) -> None:
+def test_missing_bucket_is_not_created_for_savepoint(s3: S3, tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
     side = tmp_path / "side.json"
     side.write_text('{"orders":{"0":3,"1":4}}')

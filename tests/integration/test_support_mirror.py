@@ -40,9 +40,10 @@ def _values(broker: Broker, topic: str, partition: int = 0) -> str:
     )
 
 
-def test_killed_mirror_duplicates_records_in_both_flows(
+def test_restarted_mirror_duplicates_records_of_both_flows_after_kill(
     brokers: tuple[Broker, Broker],
 ) -> None:
+    """After a regular restart, the mirror resumes without duplicates."""
     west, east = brokers
     west.create_topic("orders", 2)
     append(west, "orders", {0: ["x=1", "y=1"]}, keyed=True, headers={"trace": b"\0\1"})
@@ -66,7 +67,7 @@ def test_killed_mirror_duplicates_records_in_both_flows(
     ]
     with Mirror(west, east, flows) as mirror:
         mirror.await_copied()
-        # By default a mirror copies records of aborted transactions too, and no control record.
+        # By default, a mirror also copies records of aborted transactions, but no control records.
         assert _contents(east, "west.orders") == _contents(west, "orders")
         log = read_logs(west, ["orders"])["orders", 0]
         assert [*log] == [0, 1, 2, 3, 5, 6]

@@ -22,8 +22,8 @@ from tests.support.spark_files import COMMIT, batch, spark_directory
 
 pytestmark = pytest.mark.integration
 
-# State in files, compressed; from 2.0 on in segments of merged ones. Barriers may overtake records,
-# and do not, as none waits for a minute: unaligned, with nothing in flight.
+# The state is in compressed files, and in Flink 2 in segments of merged files. Checkpoints may be
+# unaligned, but have no in-flight records, because no alignment takes a minute.
 _IN_FILES = {
     "execution.checkpointing.unaligned": "true",
     "execution.checkpointing.unaligned.enabled": "true",
@@ -33,13 +33,13 @@ _IN_FILES = {
     "execution.checkpointing.data-inline-threshold": "0",
 }
 _MERGED = {"execution.checkpointing.file-merging.enabled": "true"}
-# ... and files that checkpoints share.
+# Checkpoints share these files.
 _ROCKSDB = {
     "state.backend.type": "rocksdb",
     "state.backend.incremental": "true",
     "execution.checkpointing.incremental": "true",
 }
-# What runs; FLINK_VERSIONS="1.15 2.3" runs both kinds on these.
+# FLINK_VERSIONS="1.15 2.3" tests a savepoint and a checkpoint with each of these versions.
 _ASKED = os.environ.get("FLINK_VERSIONS", "").split()
 _RUNS = [(version, stopped) for version in _ASKED for stopped in (True, False)] or [
     ("1.15", False),
@@ -56,7 +56,7 @@ def kafka() -> Iterator[Broker]:
 
 
 def _by_partition(counted: list[CountedRecord]) -> dict[tuple[str, int], list[tuple[int, int]]]:
-    """Each record's offset and the count with it, in their order."""
+    """Return the offset and the count of each record in order, by partition."""
     found: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for one in counted:
         found.setdefault((one.topic, one.partition), []).append((one.offset, one.count))
@@ -83,8 +83,8 @@ def test_job_resumes_with_state_from_new_positions(
         options |= _MERGED if version.startswith("2") else {}
     kinds = ["Kafka", *additional_source_kinds(version)]
     if stopped and "Legacy" in kinds:
-        kinds.remove("Legacy")  # at a stop it stores what it had at the checkpoint before
-    its_own = uuid.uuid4().hex[:8]  # it may be run again
+        kinds.remove("Legacy")  # a savepoint has its positions at the previous checkpoint
+    its_own = uuid.uuid4().hex[:8]  # the test may be repeated
     topics = {kind: f"{kind}-{its_own}" for kind in kinds}
     for topic in topics.values():
         kafka.create_topic(topic, 3)
@@ -107,12 +107,12 @@ def test_job_resumes_with_state_from_new_positions(
     first = run(until, workdir=tmp_path)
     inspected = json.loads(migrate("inspect", first.snapshot, "--format", "json").stdout)
     own = {
-        (one["topic"], one["partition"]): one["next_offset"] or 0  # of one that is empty a marker
+        (one["topic"], one["partition"]): one["next_offset"] or 0  # an empty partition has a marker
         for source in inspected["sources"]
         for one in source["positions"]
     }
     assert own.keys() == {(topic, n) for topic in topics.values() for n in range(3)}
-    if stopped:  # it has processed what lies before its savepoint, and nothing else
+    if stopped:  # the job has processed exactly the records before its savepoint
         counted = _by_partition(first.counted)
         assert {place: len(counted.get(place, ())) for place in own} == own
     for topic in topics.values():
@@ -120,7 +120,7 @@ def test_job_resumes_with_state_from_new_positions(
         _produce(kafka, topic, 2, 10)
         kafka.add_partitions(topic, 4)
         _produce(kafka, topic, 3, 10)
-    # Back, ahead, a partition that had no record, one that the job did not know.
+    # A rewind, an advance, a partition that had no records, and a new partition.
     starts: dict[tuple[str, int], int] = {}
     lines: list[str] = []
     for kind, topic in topics.items():
@@ -129,7 +129,8 @@ def test_job_resumes_with_state_from_new_positions(
             zip([(topic, n) for n in range(4)], (back - 5, ahead + 6, 4, 3), strict=True)
         )
         if kind == "Legacy" and version == "1.15":
-            # The state does not show whether this is a stop, after which it is one checkpoint old.
+            # The state does not show whether this is a stop-with-savepoint, which has the positions
+            # of the previous checkpoint.
             lines.append(
                 f"{topic}-0 rewinds from {back} to {back - 5}; the job may have processed "
                 f"records beyond {back}, so migrate cannot determine"
@@ -158,7 +159,7 @@ def test_job_resumes_with_state_from_new_positions(
     written = migrate(*command, "--allow-state-mismatch")
     assert (written.code, written.stdout) == (0, f"{new}\n"), written.stderr
 
-    # Neither needs the other: it goes on without what it was made from.
+    # The new checkpoint does not depend on the original.
     shutil.rmtree(first.snapshot.parent)
     left = {place: ends[place] - start for place, start in starts.items()}
     again = run(left, workdir=tmp_path / "again", restored=new)
@@ -168,12 +169,12 @@ def test_job_resumes_with_state_from_new_positions(
     }
 
 
-def test_to_flink_changes_only_selected_cluster_of_shared_topic_name(
+def test_to_flink_changes_only_selected_source_if_two_clusters_share_topic_name(
     kafka: Broker, tmp_path: Path
 ) -> None:
     """Regression: Offsets of one cluster's group were written to the source of the other cluster.
 
-    No consumer read 20 of the other cluster's records.
+    As a result, the job skipped 20 records of the other cluster.
     """
     topic, group = f"orders-{uuid.uuid4().hex[:8]}", uuid.uuid4().hex
     second = f"second-{topic}"
@@ -194,7 +195,7 @@ def test_to_flink_changes_only_selected_cluster_of_shared_topic_name(
 
         for broker in (kafka, other_cluster):
             broker.create_topic(topic, 1)
-        # Few: what the job has buffered lies before its savepoint, and is counted slowly.
+        # Few records, because the job slowly counts all buffered records before its savepoint.
         produce(40)
         first = run({(topic, 0): 12, (second, 0): 12}, workdir=tmp_path)
         read = {place[0]: len(counted) for place, counted in _by_partition(first.counted).items()}
@@ -221,17 +222,17 @@ def test_to_flink_changes_only_selected_cluster_of_shared_topic_name(
         }
 
 
-# What else was tried: "earliest" and "committed", with Flink 2.2.0 and connector 5.0.0.
+# "earliest" and "committed" were also tested, with Flink 2.2.0 and connector 5.0.0.
 _RESETS = os.environ.get("FLINK_RESETS", "latest").split()
 
 
 @pytest.mark.parametrize("starts_at", _RESETS)
-def test_starting_offsets_of_restored_job_apply_to_expired_position(
+def test_restored_flink_job_restarts_from_configured_offsets_at_expired_position(
     kafka: Broker, tmp_path: Path, starts_at: str
 ) -> None:
-    """For other positions, the state determines the start.
+    """At other positions, the job resumes from its state.
 
-    The job's own auto.offset.reset, here always earliest, has no effect.
+    The property auto.offset.reset, which is always earliest in this job, has no effect.
     """
     expired, beside = f"expired-{starts_at}", f"beside-{starts_at}"
     for topic in (expired, beside):
@@ -263,13 +264,16 @@ def test_starting_offsets_of_restored_job_apply_to_expired_position(
         return
     again = _by_partition(run(40 - read, **restored).counted)
     assert len(again[beside, 0]) == 40 - read
-    # From the end on, the two records that are left are lost without a word.
+    # With "latest", the two remaining records are silently lost.
     at = {"latest": [], "earliest": [38, 39]}[starts_at]
     assert [offset for offset, _ in again.get((expired, 0), ())] == at
 
 
-def test_to_flink_applies_same_policy_options_as_other_moves(kafka: Broker, tmp_path: Path) -> None:
-    """Markers are resolved, deleted topics leave the state, and expired positions are refused."""
+def test_to_flink_applies_policy_options(kafka: Broker, tmp_path: Path) -> None:
+    """Markers are resolved.
+
+    Deleted topics and expired positions are refused unless an option allows them.
+    """
     topic, gone = f"policies-{uuid.uuid4().hex[:8]}", "t-gone"
     kafka.create_topic(topic, 3)
     for partition in range(3):
@@ -297,7 +301,8 @@ def test_to_flink_applies_same_policy_options_as_other_moves(kafka: Broker, tmp_
     assert allowed.code == 0, allowed.stderr
     assert written("a") == {(topic, 0): 4, (topic, 1): 7, (topic, 2): 8}
     assert f"{topic}-0 rewinds from 6 to 4, so Flink reprocesses up to 2 records" in allowed.stderr
-    assert f"{topic}-1 advances from 0 to 7" in allowed.stderr  # from the log start: a marker
+    # The old position is a marker for the log start.
+    assert f"{topic}-1 advances from 0 to 7" in allowed.stderr
 
     ends = to_flink("broker:latest", "b", "--gone", "skip")
     assert ends.code == 0, ends.stderr
@@ -308,15 +313,16 @@ def test_to_flink_applies_same_policy_options_as_other_moves(kafka: Broker, tmp_
     )
     assert with_time.code == 0, with_time.stderr
     assert written("d") == {(topic, 0): 4, (topic, 1): 0, (topic, 2): 0}
-    itself = to_flink(str(chk), "c", "--gone", "skip")  # its own positions, the marker resolved
+    # Its own positions, with the marker resolved.
+    itself = to_flink(str(chk), "c", "--gone", "skip")
     assert itself.code == 0, itself.stderr
     assert written("c") == {(topic, 0): 6, (topic, 1): 0}
 
 
-def test_copy_query_takes_topics_for_timestamp_start_from_copied_query(
+def test_copy_query_with_timestamp_start_uses_topics_of_copied_query(
     kafka: Broker, tmp_path: Path
 ) -> None:
-    """Regression: ``migrate`` required topic names, although the copied query lists its topics."""
+    """Regression: `migrate` required topic names, although the copied query lists its topics."""
     topic = f"query-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, 2)
     for partition in range(2):

@@ -166,7 +166,7 @@ def test_new_partitions_start_at_log_start_offset(
 def test_new_partition_older_than_checkpoint_triggers_warning(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
-    """A job that reads only partition 0 ignores such partitions."""
+    """The job may deliberately read only partition 0 and ignore such partitions."""
     time.sleep(0.05)  # timestamps are in milliseconds
     result = _to_spark(tmp_path / "all", broker, topic, [4])
     assert _offsets(result, topic) == {0: 4, 1: 0, 2: 0}
@@ -179,7 +179,7 @@ def test_new_partition_older_than_checkpoint_triggers_warning(
     assert "the query must assign exactly the partitions that move" in named.stderr
     broker.add_partitions(topic, 4)
     broker.produce(topic, 3, ["since"])
-    os.utime(tmp_path / "named/chk-7/_metadata", (1_600_000_000,) * 2)  # before them all
+    os.utime(tmp_path / "named/chk-7/_metadata", (1_600_000_000,) * 2)  # before all records
     chk = tmp_path / "named/chk-7"
     assert (
         "[unlisted-partition]"
@@ -188,9 +188,13 @@ def test_new_partition_older_than_checkpoint_triggers_warning(
 
 
 @pytest.mark.parametrize(("version", "finished"), [(1, True), (2, False), (3, False)])
-def test_partition_that_starts_by_policy_of_job_is_unresolved(
+def test_undiscovered_partition_is_unresolved_if_job_settings_determine_its_start(
     tmp_path: Path, broker: Broker, topic: str, version: int, finished: bool
 ) -> None:
+    """The checkpoint does not prove that Flink's initial discovery has finished.
+
+    Flink starts partitions of the initial discovery at the starting offsets in the job's settings.
+    """
     state = SourceState(
         {0: splits(topic, [1, 2])},
         enumerator_version=version,
@@ -202,9 +206,10 @@ def test_partition_that_starts_by_policy_of_job_is_unresolved(
     assert f"{topic}-2: unresolved" in result.stderr
 
 
-def test_finished_partition_starts_at_its_stopping_offset(
+def test_partition_without_reader_starts_at_stopping_offset_of_enumerator(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
+    """A bounded source removes finished splits from its readers."""
     state = SourceState(
         {0: [KafkaSplit(topic, 0, 3, 10)]},
         entries=[EnumeratorSplit(KafkaSplit(topic, n, EARLIEST, 8)) for n in range(3)],
@@ -245,7 +250,7 @@ def test_topic_recreated_with_more_records_is_suspect(
     for partition in range(3):
         broker.produce(topic, partition, map(str, range(30)))
     result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
-    assert _offsets(result, topic) == {0: 8, 1: 8, 2: 8}  # a warning, no refusal
+    assert _offsets(result, topic) == {0: 8, 1: 8, 2: 8}  # a warning, not a refusal
     assert "3 partitions may belong to a recreated topic" in result.stderr
     assert f"{topic}-0: suspect, from 8" in result.stderr
 
@@ -265,7 +270,7 @@ def test_topic_recreated_with_more_records_is_suspect(
         ([9, 8, 7], ("--partitions", "TOPIC:1-2"), {1: 8, 2: 7}),
     ],
 )
-def test_each_policy_option_allows_move_that_is_otherwise_refused(
+def test_policy_and_partition_options_determine_start_offsets(
     tmp_path: Path,
     broker: Broker,
     topic: str,
@@ -273,6 +278,7 @@ def test_each_policy_option_allows_move_that_is_otherwise_refused(
     flags: tuple[str, ...],
     expected: dict[int, int],
 ) -> None:
+    """Without the option, some of these moves would be refused."""
     broker.delete_records(topic, 0, 6)
     broker.add_partitions(topic, 4)
     broker.produce(topic, 3, ["a", "b"])
@@ -289,7 +295,7 @@ def test_topic_map_reads_renamed_topic(tmp_path: Path, broker: Broker, topic: st
     assert _offsets(result, topic) == {0: 3, 1: 4, 2: 0}
 
 
-# -- other sides ---------------------------------------------------------------------------------
+# -- positions from other inputs -----------------------------------------------------------------
 
 
 def _side(broker: Broker, side: str, *options: str) -> Result:
@@ -307,7 +313,7 @@ def test_start_from_group_or_csv_uses_committed_offsets(
     assert _offsets(_side(broker, f"csv:{csv}"), topic) == {0: 3, 1: 9, 2: 10}
 
 
-def test_group_without_offset_for_partition_requires_start_policy(
+def test_group_that_lacks_offset_of_partition_requires_start_policy(
     broker: Broker, topic: str
 ) -> None:
     group = f"g-{topic}"
@@ -354,7 +360,7 @@ def test_start_is_resolved_from_log_ends_or_timestamp(broker: Broker, topic: str
     assert "contains no topics" in unnamed.stderr
 
 
-def test_diff_resolves_timestamp_side(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_diff_resolves_timestamp_to_offsets(tmp_path: Path, broker: Broker, topic: str) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 10, 10])})
     shown = migrate(
         *("diff", chk, "broker:2001-01-01", "-b", broker.bootstrap_servers, "--format", "json")
@@ -365,10 +371,8 @@ def test_diff_resolves_timestamp_side(tmp_path: Path, broker: Broker, topic: str
     ]
 
 
-def test_refusal_of_expired_positions_suggests_option_in_callers_syntax(
-    tmp_path: Path, broker: Broker
-) -> None:
-    """The caller is a command line, a function call, or a spec."""
+def test_refusal_suggests_option_in_syntax_of_caller(tmp_path: Path, broker: Broker) -> None:
+    """The caller is a command line, a function call, or a spec. The position has expired."""
     names = create_golden_topics(broker, "orders", "payments")
     broker.produce(names["orders"], 0, map(str, range(50)))
     broker.delete_records(names["orders"], 0, 40)  # the position is 12

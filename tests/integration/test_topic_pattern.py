@@ -32,7 +32,7 @@ _NOTE = "they are not shown here; to check for them, add --topic-pattern REGEX"
 
 @pytest.fixture
 def family(broker: Broker) -> str:
-    """What the names of two topics of a partition and ten records begin with: -eu and -us."""
+    """Create the topics -eu and -us with ten records each, and return the prefix of their names."""
     name = f"f{uuid.uuid4().hex[:8]}"
     for region in ("eu", "us"):
         broker.create_topic(f"{name}-{region}", 1)
@@ -42,7 +42,7 @@ def family(broker: Broker) -> str:
 
 @pytest.fixture
 def chk(tmp_path: Path, family: str) -> Path:
-    """It knows of both."""
+    """A checkpoint that contains both topics."""
     readers = [*splits(f"{family}-eu", [3]), *splits(f"{family}-us", [4])]
     return write_source(tmp_path / "job" / "chk-7", {0: readers})
 
@@ -54,7 +54,7 @@ def _to_spark(broker: Broker, chk: Path, *flags: str | Path) -> Result:
 def test_undiscovered_topic_of_running_job_moves_with_topic_pattern(
     tmp_path: Path, broker: Broker, family: str
 ) -> None:
-    """The job discovers topics every five minutes."""
+    """The job discovers topics every five minutes, so its checkpoint lacks the new topic."""
     flink, kept = f"flink-{family}", tmp_path / "checkpoints"
     read = {(f"{family}-{region}", 0): 10 for region in ("eu", "us")}
     with running_job(broker.bootstrap_servers, flink, f"{family}-.*", kept) as (_, job_id):
@@ -97,7 +97,7 @@ def test_new_topics_with_similar_names_trigger_warning(
     assert old not in told.stderr
 
 
-def test_topics_found_by_pattern_follow_policy_and_partition_options(
+def test_policy_and_partition_options_apply_to_topics_found_by_pattern(
     broker: Broker, family: str, chk: Path
 ) -> None:
     new = f"{family}-new"
@@ -149,7 +149,7 @@ def test_plan_stores_topic_pattern_and_detects_newer_topic(
         ),
     ],
 )
-def test_unusable_pattern_is_refused(
+def test_unusable_topic_pattern_is_refused(
     broker: Broker, chk: Path, flags: tuple[str, ...], says: str
 ) -> None:
     result = _to_spark(broker, chk, *flags)
@@ -179,7 +179,7 @@ _PATTERNS = (
 _TOPICS = ("orders", "orders-eu", "orders-us", "orders.v2", "Orders-EU", "eu-orders", "xaz", "a]")
 
 
-# What random patterns are made of: what both languages know, and what only one of them does.
+# The parts of random patterns. Java and Python share some of them, and others are in only one.
 _PIECES = (
     *("a", "b", "A", "9", "-", "_", ".", "^", "$", "|", "(", ")", "(?:", "(?i)", "(?i:", "(?-i:"),
     *("(?=", "(?!", "(?<=", "(?<!", "(?x)", "(?>", "[", "]", "[^", "&", "&&", "{", "}", "{2}"),
@@ -192,8 +192,11 @@ _PIECES = (
 _SHORT = ("a", "b", "ab", "aa", "A", "-", "_", "a-b", "a.b", "aab", "aAbB", "9", "ba9", "k", "s")
 
 
-def test_pattern_matches_like_java_or_is_refused() -> None:
-    """Regression: Java reads ``[]a[b]c]`` as a set of a, b, c, and ]."""
+def test_topic_pattern_matches_same_topics_as_java_or_is_refused() -> None:
+    """Regression: Python and Java read ``[]a[b]c]`` differently.
+
+    For Java, it is a set of a, b, c, and ].
+    """
     read = _read_as_java_does(_PATTERNS, _TOPICS)
     assert read >= set(_PATTERNS[:16])
     assert read.isdisjoint({"[a-z&&[^e]]+", "[a-c[n-z]]+", r"orders\0055eu", "[]a[b]c]"})
@@ -203,7 +206,7 @@ def test_pattern_matches_like_java_or_is_refused() -> None:
 
 
 def _read_as_java_does(patterns: Sequence[str], topics: Sequence[str]) -> set[str]:
-    """Return the patterns that are not refused, once Java has answered the same for each topic."""
+    """Assert that Java matches the same topics, and return the patterns that are not refused."""
     taken = {}
     for pattern in patterns:
         with suppress(UsageError):

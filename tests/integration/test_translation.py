@@ -43,7 +43,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoClusters]:
         yield running
 
 
-# -- the target goes on ----------------------------------------------------------------------------
+# -- resuming in the new cluster -------------------------------------------------------------------
 
 
 def test_spark_resumes_in_new_cluster_without_loss(
@@ -64,7 +64,7 @@ def test_spark_resumes_in_new_cluster_without_loss(
         return lost_and_repeated(clusters.unread(), [value for *_, value in records])
 
     assert read("right") == (0, 0)
-    # Else the line above could not fail.
+    # This proves that the assertion above can fail.
     offsets[NAMES["orders"]]["0"] += 1
     offsets[NAMES["ledger"]]["0"] -= 1
     assert read("wrong") == (1, 1)
@@ -131,7 +131,7 @@ def test_flink_job_resumes_in_new_cluster_without_loss(
 
 
 def positions_in(checkpoint: Path) -> dict[TopicPartition, int]:
-    """Return the next offsets of the source in a checkpoint; 0 where it has a marker."""
+    """Return the source's next offsets in a checkpoint, with 0 for a marker."""
     inspected = json.loads(migrate("inspect", checkpoint, "--format", "json").stdout)
     return {
         (position["topic"], position["partition"]): position["next_offset"] or 0
@@ -156,7 +156,10 @@ def translate(
 def test_every_position_among_transactions_is_translated(
     clusters: TwoClusters, tmp_path: Path, topic: str
 ) -> None:
-    """Control records, and perhaps aborted records, exist only in the old cluster."""
+    """Control records are never copied.
+
+    The aborted records are copied for one of the two topics.
+    """
     positions = {(topic, n): n for n in POSITIONS}
     result = translate(clusters, tmp_path, positions)
     assert result.code == 0, result.stderr
@@ -169,7 +172,7 @@ def test_every_position_among_transactions_is_translated(
         assert [v for at, v in values(copies).items() if at >= start] == unread, partition
 
 
-def test_records_copied_twice_by_killed_mirror_require_choice(
+def test_records_copied_twice_by_killed_mirror_require_on_ambiguous(
     clusters: TwoClusters, tmp_path: Path
 ) -> None:
     """The mirror copies records 0 to 11, then 0 to 11 again, and then 12 to 15."""
@@ -198,10 +201,10 @@ def test_records_copied_twice_by_killed_mirror_require_choice(
     assert "144 records" in refused.stderr
 
 
-def test_records_compacted_around_position_require_choice(
+def test_records_compacted_around_position_require_on_ambiguous(
     clusters: TwoClusters, tmp_path: Path
 ) -> None:
-    """The old cluster no longer shows which of the two records was consumed."""
+    """Compaction removed the two records at the position, so the exact copy is unknown."""
     topic = "compacted-here"
     position = 4 + sum(record.topic == topic for record in clusters.job.counted)
     here = read_logs(clusters.old, [topic])[topic, 0]
@@ -219,7 +222,7 @@ def test_records_compacted_around_position_require_choice(
     assert values(copies)[start] == values(clusters.logs[topic, 0])[position - 1]
 
 
-def test_move_among_equal_records_of_real_mirror_is_refused_or_lossless(
+def test_move_to_position_among_equal_records_is_refused_or_lossless(
     clusters: TwoClusters, tmp_path: Path
 ) -> None:
     """The copies of equal records do not show whether the mirror went back.
@@ -239,7 +242,9 @@ def test_move_among_equal_records_of_real_mirror_is_refused_or_lossless(
         assert sum(offset >= start for offset in copies) >= 41 - position
 
 
-def test_lagging_mirror_is_refused_or_awaited(clusters: TwoClusters, tmp_path: Path) -> None:
+def test_lagging_mirror_is_refused_unless_wait_is_passed(
+    clusters: TwoClusters, tmp_path: Path
+) -> None:
     (log,) = clusters.copies("slow").values()
     assert len(log) == 20
     clusters.mirror.pause()
@@ -260,7 +265,7 @@ def test_lagging_mirror_is_refused_or_awaited(clusters: TwoClusters, tmp_path: P
     assert json.loads(waited.stdout) == {NAMES["slow"]: {"0": 30}}
 
 
-# -- what is refused -------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 def test_records_expired_in_new_cluster_are_refused(clusters: TwoClusters, tmp_path: Path) -> None:

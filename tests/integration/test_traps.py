@@ -47,7 +47,7 @@ _VERSIONS = ("1.15", "1.20", "2.2")
 
 @pytest.fixture(scope="module")
 def names(broker: Broker) -> dict[str, str]:
-    """The golden topics on this broker, which no test here changes: old name -> new name."""
+    """Map the golden topics to their names on this broker. No test changes these topics."""
     return create_golden_topics(broker, "orders", "payments", "idle")
 
 
@@ -72,21 +72,21 @@ def _offsets(result: Result) -> dict[str, dict[str, int]]:
     return written
 
 
-# -- A 3, 4, 6: markers and what only the enumerator holds ---------------------------------------
+# -- A 3, 4, 6: markers, and splits that only the enumerator contains ----------------------------
 
 
 @pytest.mark.parametrize("version", _VERSIONS)
-def test_reader_positions_override_enumerator_and_earliest_marker_is_log_start(
+def test_reader_position_overrides_initial_offset_of_enumerator(
     broker: Broker, names: dict[str, str], version: str
 ) -> None:
-    """Enumerator version 3 (connector 5.0) always stores -2 as the initial offset of each split."""
+    """Enumerator version 3 (connector 5.0) always stores -2 as the initial offset of a split."""
     manifest = json.loads((GOLDEN / "manifest.json").read_text())
     (entry,) = [e for e in manifest["checkpoints"] if e["name"] == f"{version}/retained"]
     (source,) = entry["kafka_sources"]
     (operator,) = [o for o in entry["expected"]["operators"] if o["operator_id"] == source]
     expected: dict[str, dict[str, int]] = {names["orders"]: {}, names["payments"]: {}}
     for split in operator["reader_splits"]:
-        # No partition that was still at its marker has lost a record: earliest is 0.
+        # Partitions at a marker have lost no records, so the earliest offset is 0.
         start = 0 if split["starting_offset"] == EARLIEST else split["starting_offset"]
         expected[names[split["topic"]]][str(split["partition"])] = start
     result = _golden_to_spark(_golden(version, "retained"), broker, names, ("orders", "payments"))
@@ -97,6 +97,7 @@ def test_reader_positions_override_enumerator_and_earliest_marker_is_log_start(
 def test_job_started_from_committed_requires_source_group(
     broker: Broker, names: dict[str, str], version: str
 ) -> None:
+    """The job uses OffsetsInitializer.committedOffsets(), so some splits have a marker."""
     chk, group = _golden(version, "starting-offsets"), f"flink-{uuid.uuid4().hex[:8]}"
     refused = _golden_to_spark(chk, broker, names, ("idle", "orders"), "--source", "committed")
     assert (refused.code, refused.stdout) == (4, "")
@@ -115,7 +116,7 @@ def test_job_started_from_committed_requires_source_group(
 @pytest.mark.parametrize(
     ("start", "next_offset"), [(6, 6), (EARLIEST, 2), (LATEST, None), (MIGRATED, None)]
 )
-def test_unassigned_split_starts_at_its_own_start(
+def test_unassigned_split_starts_at_its_initial_offset(
     tmp_path: Path, broker: Broker, topic: str, start: int, next_offset: int | None
 ) -> None:
     broker.delete_records(topic, 2, 2)
@@ -136,7 +137,7 @@ def test_unassigned_split_starts_at_its_own_start(
 
 
 @pytest.mark.parametrize("finished", [True, False])
-def test_unassigned_split_of_version_2_requires_start_policy(
+def test_unassigned_split_of_enumerator_version_2_requires_start_policy(
     tmp_path: Path, broker: Broker, topic: str, finished: bool
 ) -> None:
     held = splits(topic, [3, 4])
@@ -170,7 +171,10 @@ def test_uninitialized_split_of_reader_is_unresolved(
 def test_partition_finished_by_bounded_job_is_not_reread(
     broker: Broker, names: dict[str, str], version: str, scenario: str
 ) -> None:
-    """The split has left the readers. Before connector 5.0, no state stores its stopping offset."""
+    """No reader contains the finished split.
+
+    Before connector 5.0, no state stores its stopping offset.
+    """
     result = _golden_to_spark(_golden(version, scenario), broker, names, ("payments",))
     if version != "2.2":
         assert (result.code, result.stdout) == (4, "")
@@ -181,9 +185,10 @@ def test_partition_finished_by_bounded_job_is_not_reread(
         assert 18 < offsets["1"] < 80
 
 
-def test_finished_partition_with_marker_as_stopping_offset_is_unresolved(
+def test_partition_without_reader_is_unresolved_if_stopping_offset_is_marker(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
+    """Partition 1 has the marker latest as its stopping offset. Partition 2 starts at offset 9."""
     state = SourceState(
         {0: splits(topic, [3])},
         entries=[
@@ -201,7 +206,7 @@ def test_finished_partition_with_marker_as_stopping_offset_is_unresolved(
     assert _offsets(chosen) == {topic: {"0": 3, "1": 10, "2": 9}}
 
 
-# -- A 7, 8: records in flight, and a job that ran on --------------------------------------------
+# -- A 7, 8: in-flight records, and a job that kept running --------------------------------------
 
 
 @pytest.mark.parametrize("version", _VERSIONS)
@@ -214,10 +219,11 @@ def test_in_flight_records_require_allow_in_flight(
     assert "bytes of records that are not yet processed" in refused.stderr
     allowed = _golden_to_spark(chk, broker, names, ("orders", "payments"), "--allow-in-flight")
     assert "[in-flight-records]" in allowed.stderr
-    assert _offsets(allowed)[names["orders"]]["1"] == 80  # its end, while most was not emitted
+    # The log end, although most records were not emitted.
+    assert _offsets(allowed)[names["orders"]]["1"] == 80
 
 
-def test_newer_checkpoint_proves_progress_of_job(
+def test_newer_checkpoint_in_same_directory_proves_that_job_kept_running(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     chk, plan, group = tmp_path / "chk-7", tmp_path / "plan.json", f"flink-{topic}"
@@ -242,7 +248,10 @@ def test_newer_checkpoint_proves_progress_of_job(
 def test_copy_without_original_times_has_unknown_age(
     tmp_path: Path, broker: Broker, names: dict[str, str]
 ) -> None:
-    """These topics are newer than the job, so its positions belong to older topics."""
+    """The topics are newer than the job.
+
+    Only a copy with original times shows that they were recreated.
+    """
     original = _golden("2.2", "stop")
     for kept in (True, False):
         copy = tmp_path / str(kept) / original.name
@@ -254,11 +263,11 @@ def test_copy_without_original_times_has_unknown_age(
         assert "[age-unknown]" in told
 
 
-# -- A 12, 13: one topic-partition twice ---------------------------------------------------------
+# -- A 12, 13: two positions for one partition ---------------------------------------------------
 
 
 @pytest.mark.parametrize("version", _VERSIONS)
-def test_two_sources_of_topic_are_merged_only_with_option(
+def test_two_sources_of_same_topic_require_merge_options(
     tmp_path: Path, broker: Broker, names: dict[str, str], version: str
 ) -> None:
     chk, plan = _golden(version, "two-sources"), tmp_path / "plan.json"

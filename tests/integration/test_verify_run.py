@@ -65,7 +65,7 @@ def seed(query: Path, starts: list[int], topic: str = TOPIC) -> None:
 
 
 def content(directory: Path) -> dict[str, tuple[bytes, int]]:
-    """Every file's bytes, and when it and its directory were written."""
+    """Return the bytes and the modification time of every file and directory."""
     return {
         str(path.relative_to(directory)): (
             path.read_bytes() if path.is_file() else b"",
@@ -75,7 +75,7 @@ def content(directory: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-def test_verify_run_finds_shifted_seed(servers: str, tmp_path: Path) -> None:
+def test_verify_run_detects_shifted_offset_in_seed(servers: str, tmp_path: Path) -> None:
     checkpoint = write_source(tmp_path / "chk-1", {0: splits(TOPIC, POSITIONS)})
     seed(tmp_path / "query", [POSITIONS[0] + 1, POSITIONS[1]])
 
@@ -87,8 +87,9 @@ def test_verify_run_finds_shifted_seed(servers: str, tmp_path: Path) -> None:
     assert ["ok", TOPIC, "1", "30", "30"] in rows
 
 
-def test_verify_run_finds_seed_with_unavailable_offsets(servers: str, tmp_path: Path) -> None:
-    # Below the log start of partition 1: the seed says just what the checkpoint does.
+def test_verify_run_detects_expired_offset_in_seed(servers: str, tmp_path: Path) -> None:
+    """The seed equals the checkpoint, so only a run of Spark detects the expired offset."""
+    # Offset 29 is below the log start offset of partition 1.
     positions = [17, 29]
     checkpoint = write_source(tmp_path / "chk-1", {0: splits(TOPIC, positions)})
     seed(tmp_path / "query", positions)

@@ -32,7 +32,7 @@ GOLDEN = ROOT / "tests/golden/1.20/retained-files"
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `make dist` leaves: an sdist, and the wheel that was built from it."""
+    """Build an sdist, and a wheel from it, as `make dist` does."""
     folder = tmp_path_factory.mktemp("dist")
     _uv("build", "--offline", "--no-build-isolation", "--python", sys.executable, "-o", folder)
     return folder
@@ -46,11 +46,11 @@ def wheel(dist: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment with the wheel and what it needs, as locked, alone."""
+    """Return the bin directory of an environment with only the wheel and its locked packages."""
     return _install(wheel, sys.executable, tmp_path_factory.mktemp("empty"))
 
 
-def test_wheel_contains_packages_types_and_license(wheel: Path) -> None:
+def test_wheel_contains_packages_with_type_markers_and_license(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {"decoder/py.typed", "migrate/py.typed"} <= names
@@ -71,7 +71,7 @@ def test_sdist_contains_sources_of_wheel_and_no_tests(dist: Path) -> None:
     assert tops == package | papers | {".gitignore", "PKG-INFO"}
 
 
-def test_metadata_lists_license_python_versions_and_extras(wheel: Path) -> None:
+def test_wheel_metadata_lists_license_extras_and_python_versions(wheel: Path) -> None:
     metadata = _metadata(wheel)
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.10"
@@ -91,7 +91,7 @@ def test_changelog_and_manifests_have_current_version(wheel: Path) -> None:
     assert set(re.findall(r"image: flink-offset-migrate:(.*)", manifests)) == {version}
 
 
-def test_wheel_reads_checkpoint_and_plans_query(installed: Path, wheel: Path) -> None:
+def test_installed_wheel_runs_inspect_to_spark_and_scan(installed: Path, wheel: Path) -> None:
     chk, version = _checkpoint(), _metadata(wheel)["Version"]
     for program in ("migrate", "flink-offset-migrate"):
         assert version in _run(installed / program, "--version").stdout
@@ -162,7 +162,7 @@ def test_conflicting_package_named_migrate_is_reported_in_single_line(
     programs = tmp_path / "venv" / "bin"
     _run(UV, "pip", "install", "--quiet", "--no-deps", "--python", programs / "python", wheel)
     (package,) = (tmp_path / "venv").glob("lib/python*/site-packages/migrate")
-    (package / "__init__.py").unlink()  # a link to what uv keeps
+    (package / "__init__.py").unlink()  # a link to a file in uv's cache
     (package / "__init__.py").write_text("from migrate.versioning import api\n")
     refused = _run(programs / "flink-offset-migrate", "--version", code=1)
     (line,) = refused.stderr.splitlines()
@@ -176,11 +176,11 @@ def test_uvx_runs_wheel(wheel: Path) -> None:
 
 
 def _interpreter(version: str) -> str | None:
-    """Return a Python of this version, on the PATH or of pyenv, or None."""
+    """Return the path of this Python version, on the PATH or from pyenv, or None."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     of_pyenv = map(str, pyenv.glob(f"versions/{version}.*/bin/python"))
     for candidate in (f"python{version}", *of_pyenv):
-        # A shim of pyenv may be there without its Python.
+        # A pyenv shim can exist although its Python is not installed.
         command = [candidate, "-c", "import sys; print(sys.executable)"]
         with contextlib.suppress(OSError, subprocess.CalledProcessError):
             return subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL).strip()
@@ -188,7 +188,7 @@ def _interpreter(version: str) -> str | None:
 
 
 def _install(wheel: Path, python: str, home: Path) -> Path:
-    """Install the wheel and what it needs, as locked; return the folder of the programs."""
+    """Install the wheel and its locked packages, and return the bin directory."""
     _uv("venv", "--quiet", "--python", python, home)
     _uv("pip", "install", "--quiet", "--python", home, "--constraint", LOCK, wheel)
     return home / "bin"
@@ -212,7 +212,7 @@ def _uv(*arguments: str | Path) -> None:
 def _run(
     *command: str | Path, code: int = 0, cwd: Path = Path(os.sep)
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program that sees neither this folder nor this environment."""
+    """Run a program without access to this directory and this environment."""
     environment: Mapping[str, str] = {
         name: value
         for name, value in os.environ.items()

@@ -26,7 +26,7 @@ def steps() -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.skipif(HADOLINT is None, reason="hadolint is published for Linux on x86-64 alone")
+@pytest.mark.skipif(HADOLINT is None, reason="hadolint is available only for Linux on x86-64")
 def test_linter_finds_no_problems_in_dockerfile() -> None:
     assert HADOLINT is not None
     subprocess.run([HADOLINT, "--no-color", ROOT / "Dockerfile"], check=True, timeout=60)
@@ -43,7 +43,9 @@ def test_image_uses_pinned_release_and_unprivileged_user(steps: list[dict[str, A
     ]
 
 
-def test_files_copied_into_image_are_not_in_dockerignore(steps: list[dict[str, Any]]) -> None:
+def test_files_copied_into_image_are_not_excluded_by_dockerignore(
+    steps: list[dict[str, Any]],
+) -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     let_in = [line.removeprefix("!") for line in lines if line.startswith("!")]
     assert "*" in lines
@@ -55,7 +57,7 @@ def test_files_copied_into_image_are_not_in_dockerignore(steps: list[dict[str, A
 def test_environment_built_by_dockerfile_steps_reads_checkpoint(
     steps: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    """The test runs the steps on a copy of the project, with the paths in a temporary directory."""
+    """The steps run on a copy of the project, with all paths in a temporary directory."""
     places = {path: tmp_path / path.removeprefix("/") for path in ("/tools", "/venv", "/dist")}
     build = tmp_path / "build"
     build.mkdir()
@@ -65,12 +67,12 @@ def test_environment_built_by_dockerfile_steps_reads_checkpoint(
             for source, target in _copies([step]):
                 _copy(ROOT / source, build / target / Path(source).name)
         elif step["instruction"] == "RUN":
-            # The cache that setting up this environment has filled saves a minute.
+            # The cache already contains the packages of this environment, which saves a minute.
             line = step["value"].replace(" --no-cache-dir", "")
             for path, place in places.items():
                 line = re.sub(rf"(?<![\w.]){path}(?=[/ ]|$)", str(place), line)
             line = re.sub(r"(^|(?<= ))python(?= -m venv)", sys.executable, line)
-            # Compiling what is installed takes longer than installing it.
+            # Compiling the packages takes longer than installing them.
             environment = {**os.environ, "PIP_NO_COMPILE": "1"}
             subprocess.run(
                 ["bash", "-euc", line], cwd=build, env=environment, check=True, timeout=500
@@ -89,7 +91,7 @@ def test_environment_built_by_dockerfile_steps_reads_checkpoint(
 
 
 def _copies(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """(source, folder) of what is copied from the build context."""
+    """Return (source, target folder) of each copy from the build context."""
     found = []
     for step in steps:
         if step["instruction"] == "COPY" and not step["value"].startswith("--from"):

@@ -63,7 +63,10 @@ def test_kubernetes_job_runs_once_and_without_privileges(name: str) -> None:
 
 
 @pytest.mark.integration
-def test_kubernetes_execute_job_applies_plan_of_dry_run_job(broker: Broker, tmp_path: Path) -> None:
+def test_kubernetes_job_with_execute_applies_plan_of_dry_run_job(
+    broker: Broker, tmp_path: Path
+) -> None:
+    """The commands are from dry-run.yaml and execute.yaml in deploy/kubernetes."""
     names = create_golden_topics(broker, "payments")
     group = f"k8s-{names['payments']}"
     config = tmp_path / "client.properties"
@@ -91,7 +94,7 @@ def test_kubernetes_execute_job_applies_plan_of_dry_run_job(broker: Broker, tmp_
 
 
 def _cut_over(name: str, broker: Broker, folder: Path, savepoint: str, **places: str) -> list[str]:
-    """Write the spec of a Job for this broker and these places; return the words of its command."""
+    """Write a Job's spec for this broker and these places, and return the command's arguments."""
     text = _documents(FOLDER / f"{name}.yaml")[0]["data"]["orders.yaml"]
     names = create_golden_topics(broker, "orders", "payments")
     (folder / "client.properties").write_text("security.protocol=PLAINTEXT\n")
@@ -109,8 +112,10 @@ def _cut_over(name: str, broker: Broker, folder: Path, savepoint: str, **places:
 
 
 @pytest.mark.integration
-def test_cut_over_job_continues_from_savepoint_of_operator(broker: Broker, tmp_path: Path) -> None:
-    """The savepoint and the checkpoint location are in an object store, as in the manifest."""
+def test_kubernetes_cut_over_job_moves_savepoint_to_query_in_object_store(
+    broker: Broker, tmp_path: Path
+) -> None:
+    """The savepoint is also in an object store, as in the manifest."""
     if find_spec("s3fs") is None:
         pytest.skip("needs the extra s3")
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
@@ -130,7 +135,9 @@ def test_cut_over_job_continues_from_savepoint_of_operator(broker: Broker, tmp_p
 
 
 @pytest.mark.integration
-def test_cut_over_job_commits_group_offsets_and_rolls_back(broker: Broker, tmp_path: Path) -> None:
+def test_kubernetes_cut_over_job_commits_group_offsets_and_rolls_back(
+    broker: Broker, tmp_path: Path
+) -> None:
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     group = f"k8s-{uuid.uuid4().hex[:8]}"
     places = {"group: orders": f"group: {group}"}

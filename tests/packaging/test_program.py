@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
         (sys.platform, platform.machine()) != ("linux", "x86_64"),
-        reason="the program is built on Linux x86_64 alone",
+        reason="the program is built only for Linux x86_64",
     ),
 ]
 
@@ -41,9 +41,9 @@ ROOT = Path(__file__).parents[2]
 VERSION = version("flink-offset-migrate")
 NAME = f"migrate-{VERSION}-linux-x86_64"
 INSTALLED = Path(sys.executable).with_name("migrate")
-# What the program is built from, besides the packages of this environment.
+# The program is built from these files and the packages of this environment.
 BUILT_FROM = ("decoder", "migrate", "scripts", "requirements", "pyproject.toml", "README.md")
-# What docs/reference/commands.md says it needs: glibc's loader and libraries, and zlib.
+# The requirements in docs/reference/commands.md: the loader and libraries of glibc, and zlib.
 LOADER = Path("/lib64/ld-linux-x86-64.so.2")
 NEEDED = ("libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1", "libz.so.1")
 LIBRARIES = Path("/lib/x86_64-linux-gnu" if Path("/lib/x86_64-linux-gnu").is_dir() else "/lib64")
@@ -53,7 +53,7 @@ SAVEPOINT = next((GOLDEN / "2.2/stop").glob("savepoint-*"))
 
 @pytest.fixture(scope="module")
 def archive() -> Path:
-    """Build the program, unless the newest one in the cache is of the same files and packages."""
+    """Build the program, unless the cache contains it for the same files and packages."""
     key = hashlib.sha256(sys.version.encode())
     for package in sorted(f"{found.name} {found.version}" for found in distributions()):
         key.update(package.encode())
@@ -136,7 +136,7 @@ def test_program_inspects_checkpoint_like_installed_command(machine: Machine) ->
 
 
 def test_program_scans_many_checkpoints_in_worker_processes(machine: Machine) -> None:
-    """From 100 checkpoints on, ``scan`` starts worker processes.
+    """For 100 or more checkpoints, ``scan`` starts worker processes.
 
     The packed program starts them with --worker, and an installed Python starts them with ``-c
     CODE``.
@@ -154,7 +154,7 @@ def test_program_reads_keyed_state_in_rocksdb_files(machine: Machine) -> None:
     assert packed.stdout
 
 
-def test_program_writes_html_page_from_its_templates(machine: Machine) -> None:
+def test_program_writes_html_page_with_packed_templates(machine: Machine) -> None:
     chk = machine.put(JOB)
     assert "<title>" in machine.run("diff", chk, chk, "--format", "html").stdout
 
@@ -168,9 +168,10 @@ def test_program_writes_html_page_from_its_templates(machine: Machine) -> None:
         (["inspect", "hdfs://namenode/chk-4"], "hdfs"),
     ],
 )
-def test_missing_extra_of_program_suggests_wheel(
+def test_error_for_missing_extra_in_program_suggests_wheel(
     machine: Machine, arguments: list[str], extra: str
 ) -> None:
+    """The packed program does not contain Spark, Parquet, or HDFS."""
     chk = machine.put(JOB)
     refused = machine.run(*(chk if word == "CHK" else word for word in arguments), code=2)
     (line,) = refused.stderr.splitlines()
@@ -216,11 +217,11 @@ def test_program_reads_checkpoint_in_object_store(machine: Machine, kind: str) -
         endpoint = dict(set(os.environ.items()) - before)
         moved = machine.run("to-spark", url, environment={**endpoint, "FSSPEC_GS_TOKEN": "anon"})
     assert moved.stdout == '{"payments":{"0":24,"1":13}}\n'
-    assert moved.stderr.startswith("checkpoint 4: ")  # no library has anything to say
+    assert moved.stderr.startswith("checkpoint 4: ")  # no output of a library
 
 
 def test_program_signs_authentication_for_amazon_msk(machine: Machine) -> None:
-    """Regression: The signer's version metadata was not packed, and the signer failed."""
+    """Regression: The version metadata of the signer was not packed, so the signer failed."""
     login = ("-X", "security.protocol=SASL_SSL", "-X", "sasl.mechanism=AWS_MSK_IAM")
     aws = {"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
     refused = machine.run(
@@ -231,7 +232,7 @@ def test_program_signs_authentication_for_amazon_msk(machine: Machine) -> None:
 
 @pytest.fixture
 def trusted_server(machine: Machine, tmp_path: Path) -> Iterator[str]:
-    """Run a server whose authority the machine trusts, as a Red Hat does, and nobody else."""
+    """Run a server with a certificate that only the machine trusts, as on Red Hat systems."""
     authority = Authority()
     identity = authority.identity("localhost", [LOCALHOST])
     chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
@@ -248,7 +249,7 @@ def trusted_server(machine: Machine, tmp_path: Path) -> Iterator[str]:
 
 
 class _NotFound(QuietHandler):
-    """A store without any object."""
+    """An empty object store."""
 
     def do_GET(self) -> None:
         self.send_error(404)
@@ -267,9 +268,10 @@ def test_program_trusts_system_certificate_authorities(
 
 
 @pytest.mark.integration
-def test_start_command_does_not_inherit_library_path_of_program(
+def test_start_command_of_cut_over_does_not_inherit_library_path_of_program(
     program: Path, broker: Broker, tmp_path: Path
 ) -> None:
+    """The packed program sets LD_LIBRARY_PATH to its own directory while it runs."""
     names = create_golden_topics(broker, "orders", "payments")
     spec = tmp_path / "orders.yaml"
     content = {

@@ -26,7 +26,7 @@ SCRIPT = (ROOT / "examples/cut-over").read_text()
 
 @pytest.fixture(scope="module")
 def stack() -> dict[str, Any]:
-    """The file with its anchors resolved."""
+    """Return the Docker Compose file with its anchors resolved."""
     read: dict[str, Any] = yaml.safe_load(FILE.read_text())
     return read
 
@@ -45,7 +45,7 @@ def test_validation_of_docker_compose_file_detects_misspelled_key() -> None:
         PyOptions(apply_merge=True).from_yaml(text)
 
 
-def test_every_image_tag_in_docker_compose_file_is_release(stack: dict[str, Any]) -> None:
+def test_every_image_in_docker_compose_file_has_release_tag(stack: dict[str, Any]) -> None:
     images = {service["image"] for service in stack["services"].values() if "image" in service}
     assert len(images) >= 5
     for image in images:

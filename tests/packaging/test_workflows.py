@@ -14,7 +14,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".github/workflows"
 FILES = sorted(FOLDER.glob("*.yml"))
-# Its go.mod and go.sum lock actionlint. Go builds it once, and keeps it in its own cache.
+# go.mod and go.sum in this directory lock actionlint. Go builds it once and caches it.
 ACTIONLINT = ROOT / "tests/support/actionlint"
 
 
@@ -47,7 +47,8 @@ def _actionlint(go: str, *files: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 def test_actionlint_finds_no_problems(go: str) -> None:
     done = _actionlint(go, *FILES)
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr  # where Go names its downloads
+    # Go lists its downloads on stderr.
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
 @pytest.mark.slow
@@ -82,7 +83,7 @@ def test_release_waits_for_checks_of_ci() -> None:
     assert jobs["checks/checks"]["steps"][-1] == {"run": ".ci/run"}
 
 
-def test_targets_and_paths_in_workflows_exist() -> None:
+def test_make_targets_and_paths_in_workflows_exist() -> None:
     text = "".join(file.read_text() for file in FILES)
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     assert set(re.findall(r"^ +make ([a-z-]+)", text, re.M)) <= targets

@@ -21,19 +21,19 @@ from tests.support.memory_files import MemoryFiles
 
 SEED = 20261121
 
-# What reading may hold at a time, beyond the files themselves: Python objects for each handle are
-# larger than the bytes they come from.
+# The memory limit for reading, in addition to the files. The Python objects for each handle are
+# larger than its bytes.
 _MEMORY_PER_BYTE = 60
 _MEMORY_FLOOR = 1 << 20
 
 
-# Every prefix of a file means reading it as often as it has bytes; and a few flips in a large one
-# may all fall where nothing can be told.
+# A test of all prefixes reads a file once for each of its bytes. In a large file, a few changed
+# bytes may all be undetectable.
 _SMALL = 16 << 10
 
 
 def _checkpoints(sample: int, thorough: int) -> list[Any]:
-    """Each small golden checkpoint with a sample of damage; one of each scenario with more."""
+    """Return small golden checkpoints with a sample of damage, and one per scenario with more."""
     cases = []
     for entry in ENTRIES:
         name, path = entry["name"], GOLDEN / str(entry["path"])
@@ -49,13 +49,16 @@ def _checkpoints(sample: int, thorough: int) -> list[Any]:
 
 
 def _files(pointer: Path) -> MemoryFiles:
-    """The checkpoint's own files, and those its job shares with it."""
+    """Return the checkpoint's own files and the shared files of its job."""
     job = pointer.parent if pointer.name.startswith("chk-") else pointer
     return MemoryFiles.of(job)
 
 
 @pytest.mark.parametrize(("pointer", "prefixes"), _checkpoints(4, _SMALL))
-def test_every_strict_prefix_of_every_file_is_refused(pointer: Path, prefixes: int) -> None:
+def test_checkpoint_is_refused_if_any_of_its_files_is_truncated(
+    pointer: Path, prefixes: int
+) -> None:
+    """Every file is truncated at many positions."""
     files = _files(pointer)
     complete = read_checkpoint(str(pointer), files)
     used = _used_files(pointer, files)
@@ -68,14 +71,15 @@ def test_every_strict_prefix_of_every_file_is_refused(pointer: Path, prefixes: i
                 decoded = read_checkpoint(str(pointer), files)
             except DecodeError:
                 continue
-            # Only a merged file may lose its end unnoticed: what other operators keep there.
+            # Only a merged file can be truncated unnoticed, because its end belongs to other
+            # operators.
             assert "/taskowned/" in path or "/shared/" in path
             assert decoded == complete
         files.files[path] = whole
 
 
 def _used_files(pointer: Path, files: MemoryFiles) -> list[str]:
-    """The files that decoding needs: without any of them it fails."""
+    """Return the files that decoding requires, because it fails without each of them."""
     needed = []
     for path in list(files.files):
         without = MemoryFiles({name: data for name, data in files.files.items() if name != path})
@@ -87,9 +91,10 @@ def _used_files(pointer: Path, files: MemoryFiles) -> list[str]:
 
 
 @pytest.mark.parametrize(("pointer", "flips"), _checkpoints(30, 300))
-def test_flipped_bytes_decode_or_raise_decode_error_in_bounded_memory(
+def test_checkpoint_with_changed_bytes_decodes_or_raises_decode_error_in_bounded_memory(
     pointer: Path, flips: int
 ) -> None:
+    """Up to four bytes of one file are changed at random."""
     choice = random.Random(SEED)
     files = _files(pointer)
     size = sum(map(len, files.files.values()))
@@ -109,13 +114,13 @@ def test_flipped_bytes_decode_or_raise_decode_error_in_bounded_memory(
             assert peak - before < _MEMORY_FLOOR + _MEMORY_PER_BYTE * size
     finally:
         tracemalloc.stop()
-    # Some damage is caught, and some falls where it cannot be told from what Flink may write.
+    # Some damage is detected. Other damage is equal to bytes that Flink could write.
     assert outcomes["decoded"] > 0
     assert outcomes["refused"] > 0
 
 
 def _flip(files: MemoryFiles, choice: random.Random) -> MemoryFiles:
-    """One to four bytes of one file, each set to a byte that is likely to hurt."""
+    """Set one to four bytes of one file to values that are likely to cause errors."""
     path = choice.choice(sorted(files.files))
     data = bytearray(files.files[path])
     for _ in range(choice.randint(1, 4)):

@@ -55,7 +55,7 @@ _Change = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What an error tells of what is wrong, and where."""
+    """The message of an error, and the field and byte in it."""
 
     text: str
     field: str | None
@@ -72,7 +72,7 @@ def _outcome(read: Callable[[], _T]) -> _T | Refused:
 # -- damage --------------------------------------------------------------------------------------
 
 _bytes_that_hurt = st.sampled_from((0, 1, 2, 6, 0x0A, 0x7F, 0x80, 0xFF)) | st.integers(0, 0xFF)
-# How far from a name lengths, types, and the first and last bytes of numbers are.
+# The distances from a name to lengths, types, and the first and last bytes of numbers.
 _NAMES = re.compile(rb"\.sst|s3:|orders|events")
 _DISTANCES = (-14, -11, -10, -8, -7, -6, -3, -2, -1, 0, 4, 5, 6, 9, 10, 12, 13, 14, 18, 26)
 _places = st.tuples(st.integers(0, 1 << 16), st.sampled_from(_DISTANCES))
@@ -80,7 +80,7 @@ _places = st.tuples(st.integers(0, 1 << 16), st.sampled_from(_DISTANCES))
 
 @st.composite
 def _changes(draw: st.DrawFn) -> _Change:
-    """A few bytes set, and perhaps the end cut off."""
+    """Return a change that sets a few bytes and sometimes truncates the data."""
     flips = draw(st.lists(st.tuples(_places, _bytes_that_hurt), max_size=2))
     cut = draw(st.sampled_from((None,) * 9 + (1, 9, 100)))
 
@@ -118,7 +118,7 @@ _paths = st.sampled_from(("000123.sst", "1000123.sst", "CURRENT", "MANIFEST-0000
 def _runs(
     draw: st.DrawFn, files: st.SearchStrategy[StreamHandle]
 ) -> tuple[tuple[str, StreamHandle], ...]:
-    """Some files of one shape, as RocksDB's are, with others before, among or behind them."""
+    """Return similar files, like those of RocksDB, with different files before or after them."""
     path = draw(_paths)
     uri = f"s3://b/shared/{_UUID}"
     sizes = islice(cycle(draw(_some_sizes)), draw(st.sampled_from((0, 1, 4, 5, 40, 128, 130))))
@@ -171,7 +171,7 @@ def incremental_state_agrees_with_file_by_file(draw: st.DataObject) -> None:
     handle, change = draw.draw(_handles(files)), draw.draw(_changes())
     behind = draw.draw(st.binary(max_size=40))
     whole = _encoded(handle)
-    # What lies behind the end is not there.
+    # The readers must ignore the bytes after the end.
     _incremental_agrees(whole[:1] + change(whole[1:]), behind)
 
 
@@ -287,8 +287,10 @@ def _stream(splits: list[KafkaSplit], version: int) -> tuple[bytes, tuple[int, .
 
 
 def _state(data: bytes, start: int, offsets: tuple[int, ...], following: int) -> ByteArrays:
-    """A list state in a stream of which bytes are at hand from ``start`` on; another state begins
-    ``following`` bytes before its end."""
+    """Return a list state in a stream whose bytes are available from ``start``.
+
+    A different state starts ``following`` bytes before the end of the stream.
+    """
     state = NamedState("SourceReaderState", DistributionMode.SPLIT_DISTRIBUTE, offsets)
     others = (len(data) - following,) if following else ()
     other = NamedState("other", DistributionMode.SPLIT_DISTRIBUTE, others)
@@ -324,7 +326,7 @@ def reader_state_agrees_with_element_by_element(draw: st.DataObject) -> None:
 
 def _reader_state_agrees(state: ByteArrays) -> None:
     by_the_column = _outcome(lambda: recognise_source([(3, state)], None))
-    # As another iterable, which is not looked into.
+    # The bulk reader does not support a different iterable.
     one_by_one = _outcome(lambda: recognise_source([(3, iter(state))], None))
     assert by_the_column == one_by_one
     if isinstance(by_the_column, KafkaSource):
@@ -400,6 +402,7 @@ def test_bulk_read_of_reader_state_with_damaged_byte_matches_sequential_read() -
 def test_bulk_reader_leaves_invalid_enumerator_to_sequential_reader(
     version: int, entries: list[EnumeratorSplit]
 ) -> None:
+    """The sequential reader then returns the error."""
     data = encode_enumerator(version, entries)
     count, start = _counted(version, data)
     assert read_uniform_entries(data, start, len(data), version=version, count=count) is None

@@ -139,7 +139,7 @@ def judge_number(case: Case, partition: int, match: Match) -> str:
             is_dropped = any(o.number < newest and o.number not in written for o in visible)
             skips = _skipped([o.number for o in visible if o.number >= first], there)
             if case.is_hidden or is_dropped or skips:
-                return ""  # it looks like a mirror that skips nothing (see judge_histories)
+                return ""  # this looks like a mirror that skips nothing (see judge_histories)
         elif case.is_hidden and case.old_ranges[partition][0] > 0:
             return ""  # a copy may be of a record that the old log has lost
     match match.outcome:
@@ -265,7 +265,7 @@ class Counts:
 
 
 def run(first: int, count: int) -> tuple[Counts, list[Wrong]]:
-    """Judge cases; return how many there were, and what was wrong."""
+    """Judge cases, and return their numbers and the errors."""
     counts, wrong = Counts(Counter(), Counter(), Counter(), Counter()), []
     for seed in range(first, first + count):
         number = seed % len(DEPTHS)
@@ -284,17 +284,19 @@ def run(first: int, count: int) -> tuple[Counts, list[Wrong]]:
 
 
 @pytest.mark.parametrize("seed", FALSE_ONCE)
-def test_mirror_model_has_no_false_match_for_formerly_failing_seeds(seed: int) -> None:
+def test_no_false_match_is_found_for_random_seeds_of_past_failures(seed: int) -> None:
+    """Regression: For each of these random seeds, a start offset or a number was once false."""
     _, wrong = run(seed, 1)
     assert wrong == []
 
 
 @pytest.mark.slow
-def test_mirror_model_has_no_false_match() -> None:
+def test_no_false_match_is_found_in_simulated_mirrors() -> None:
+    """No start offset loses or duplicates a record of a simulated mirror."""
     counts, wrong = run(0, CASES)
     assert wrong == []
     assert set(counts.run) == set(KINDS)
-    # A search that refuses everything would be right, too, and one that samples everything.
+    # A search that refuses or samples every case would have no false match either.
     assert counts.matched["keeping"] > counts.run["keeping"] / 4
     assert all(counts.judged[kind] >= 10 for kind in KINDS)
     assert counts.sampled.total() >= 80

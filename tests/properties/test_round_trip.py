@@ -35,7 +35,7 @@ from tests.support.strategies import (
 
 VERSIONS = (2, 3, 4, 5, 6)
 
-# The job's directory of old: the checkpoint is read from another place than it was written to.
+# The job's original directory. The checkpoint is read from a different directory.
 JOB_URI = "s3://bucket/flink/0123456789abcdef0123456789abcdef"
 
 
@@ -67,8 +67,10 @@ _T = TypeVar("_T")
 
 
 def _without_unknown_sizes(encoded: _T) -> _T:
-    """The same model with every file of unknown size (-1), which Flink adds up as it stands,
-    counted as nothing."""
+    """Return the same model, but with size 0 for every file of unknown size (-1).
+
+    Flink adds the -1 to the size of the state.
+    """
     if isinstance(encoded, tuple):
         return cast(_T, tuple(map(_without_unknown_sizes, encoded)))
     if isinstance(encoded, FileHandle | RelativeFileHandle):
@@ -121,7 +123,7 @@ def _check_source(checkpoint: Checkpoint, facts: ExpectedKafkaSource) -> None:
     else:
         assert facts.hybrid_index is None or source is None or isinstance(source, UnknownSource)
     if not facts.reader_splits and not facts.enumerator_splits:
-        # Nothing in its state says what kind of source it is.
+        # The empty state does not show the kind of the source.
         assert source is None or isinstance(source, UnknownSource)
         return
     assert isinstance(source, KafkaSource)

@@ -19,7 +19,7 @@ RESULTS = ROOT / "docs" / "state-matrix.json"
 TABLE = ROOT / "docs" / "state-matrix.md"
 _TESTS = "tests/integration/test_state_versions.py"
 _REFUSED, _SEEN = (
-    "test_state_different_from_flinks_is_refused_on_every_spark_version",
+    "test_state_that_differs_from_flink_is_refused_on_every_spark_version",
     "test_ids_seen_by_flink_are_not_emitted_by_any_spark_version",
 )
 

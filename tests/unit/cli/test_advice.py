@@ -24,7 +24,7 @@ def chk(tmp_path: Path) -> Path:
     return write_source(tmp_path / "job" / "chk-7", {0: splits("t", [3, 4])})
 
 
-def test_directory_of_jobs_suggests_job_directory(chk: Path, tmp_path: Path) -> None:
+def test_error_for_directory_of_jobs_suggests_job_directory(chk: Path, tmp_path: Path) -> None:
     for command in (("inspect",), ("to-spark",), ("diff", str(chk))):
         result = migrate(*command, tmp_path)
         assert (result.code, result.stdout) == (3, "")
@@ -33,14 +33,14 @@ def test_directory_of_jobs_suggests_job_directory(chk: Path, tmp_path: Path) -> 
     assert "did you mean" not in migrate("inspect", tmp_path / "other").stderr
 
 
-def test_directory_of_savepoints_suggests_savepoints(tmp_path: Path) -> None:
+def test_error_for_directory_of_savepoints_suggests_savepoints(tmp_path: Path) -> None:
     saved = write_source(tmp_path / "savepoint-1", {0: splits("t", [3])})
     assert f"; did you mean {saved}?\n" in migrate("inspect", tmp_path).stderr
     other = write_source(tmp_path / "savepoint-2", {0: splits("t", [3])})
     assert f"under it: {saved}, {other}\n" in migrate("inspect", tmp_path).stderr
 
 
-def test_damaged_newest_checkpoint_suggests_newest_complete_checkpoint(chk: Path) -> None:
+def test_error_for_damaged_checkpoint_suggests_newest_complete_checkpoint(chk: Path) -> None:
     whole = write_source(chk.parent / "chk-8", {0: splits("t", [5, 6])})
     for number in (9, 10):
         cut = write_source(chk.parent / f"chk-{number}", {0: splits("t", [7, 8])}) / "_metadata"
@@ -48,11 +48,11 @@ def test_damaged_newest_checkpoint_suggests_newest_complete_checkpoint(chk: Path
     result = migrate("to-spark", chk.parent)
     assert (result.code, result.stdout) == (3, "")
     assert f"the newest complete checkpoint is {whole}" in result.stderr
-    # Of one that is named, another is not what was asked for.
+    # If the user passes a specific checkpoint, a different one is not suggested.
     assert "newest complete" not in migrate("to-spark", chk.parent / "chk-10").stderr
 
 
-def test_checkpoint_location_without_prefix_suggests_spark_prefix(
+def test_error_for_checkpoint_location_without_prefix_suggests_spark_prefix(
     chk: Path, tmp_path: Path
 ) -> None:
     query = tmp_path / "query"
@@ -80,10 +80,13 @@ def test_checkpoint_location_without_prefix_suggests_spark_prefix(
         ("orders-next", "pass group:orders-next", "spark:"),
     ],
 )
-def test_verify_target_without_prefix_suggests_only_plausible_prefix(
+def test_error_for_verify_target_without_prefix_suggests_plausible_prefix(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, advice: str, other: str
 ) -> None:
-    """Regression: Both prefixes were suggested, and spark:plan:plan.json."""
+    """Regression: The message suggested spark: and group: for any target.
+
+    It also suggested spark:plan:plan.json.
+    """
     monkeypatch.chdir(tmp_path)
     Path("query").mkdir()
     result = migrate("verify", chk, target)
@@ -91,10 +94,10 @@ def test_verify_target_without_prefix_suggests_only_plausible_prefix(
     assert advice in result.stderr and other not in result.stderr
 
 
-def test_missing_path_suggests_only_similar_path(
+def test_error_for_missing_path_suggests_only_similar_path(
     chk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: "decoder" was suggested for "second"."""
+    """Regression: The message suggested "decoder" for "second"."""
     monkeypatch.chdir(chk.parent)
     for name in ("decoder", "checkpoints"):
         Path(name).mkdir()
@@ -139,7 +142,8 @@ def test_missing_partition_is_reported_with_existing_partitions(chk: Path) -> No
     assert "the checkpoint contains t-0, t-1" in result.stderr
 
 
-def test_execute_is_refused_for_commands_without_changes(chk: Path) -> None:
+def test_error_for_execute_option_states_that_command_does_not_have_it(chk: Path) -> None:
+    """The message for a misspelled --execute is the same."""
     result = migrate("to-spark", chk, "--execute")
     assert result.code == 2
     assert "this command has no --execute" in " ".join(result.stderr.split())
@@ -149,7 +153,7 @@ def test_execute_is_refused_for_commands_without_changes(chk: Path) -> None:
     assert "--exceute; this command has no --execute" in " ".join(result.stderr.split())
 
 
-def test_option_of_different_command_is_reported_with_its_commands(chk: Path) -> None:
+def test_error_for_unknown_option_lists_commands_that_have_this_option(chk: Path) -> None:
     result = migrate("to-spark", chk, "--group", "orders")
     assert result.code == 2
     text = " ".join(result.stderr.replace("│", " ").split())
@@ -185,7 +189,7 @@ def test_unwritable_checkpoint_location_is_reported_by_name(chk: Path) -> None:
     assert result.stderr.splitlines()[-1].startswith("migrate: /proc/query: ")
 
 
-def test_same_refusal_of_partitions_is_reported_once(tmp_path: Path) -> None:
+def test_partitions_refused_for_same_reason_are_reported_in_one_line(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [EARLIEST] * 30)})
     result = migrate("to-spark", chk)
     (refused,) = [line for line in result.stderr.splitlines() if line.startswith("refused: ")]
@@ -209,8 +213,10 @@ def test_single_letter_password_is_redacted_only_as_whole_word() -> None:
         ("rollback", "missing.json", "--rollback-file", "s3://bucket/rollback.json"),
     ],
 )
-def test_url_for_local_file_is_refused_before_reading_input(arguments: tuple[str, ...]) -> None:
-    """Regression: The name was refused only after the broker was queried and the plan was shown."""
+def test_url_in_place_of_output_file_is_refused_before_input_is_read(
+    arguments: tuple[str, ...],
+) -> None:
+    """Regression: The URL was refused only after the broker was queried and the plan was shown."""
     refused = migrate(*arguments)
     assert (refused.code, refused.stdout) == (2, "")
     assert "s3://bucket/" in refused.stderr

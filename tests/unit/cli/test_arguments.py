@@ -26,7 +26,7 @@ def chk(tmp_path: Path) -> Path:
     return write_source(tmp_path / "chk-7", {0: splits("t", [3])})
 
 
-# -- twice --------------------------------------------------------------------------------------
+# -- repeated arguments -------------------------------------------------------------------------
 
 
 def _in_one_line(box: str) -> str:
@@ -35,7 +35,7 @@ def _in_one_line(box: str) -> str:
 
 @pytest.mark.parametrize("name", commands())
 def test_option_with_single_value_is_rejected_if_repeated(name: str) -> None:
-    """Regression: The last value won silently, so the source passed first was not moved."""
+    """Regression: The last value silently won, so the first source was not moved."""
     params = load_command(name).params
     for option in params:
         if option.param_type_name != "option" or option.multiple or option.is_flag:
@@ -84,7 +84,7 @@ def test_quiet_and_verbose_are_mutually_exclusive(chk: Path, arguments: tuple[st
     assert result.stderr == "migrate: --quiet cannot be combined with --verbose\n"
 
 
-# -- together -----------------------------------------------------------------------------------
+# -- combinations of arguments ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("option", ["--source", "--cluster"])
@@ -102,7 +102,7 @@ def test_source_options_are_rejected_with_saved_plan(
     ) in result.stderr
 
 
-def test_malformed_jobmanager_address_is_usage_error_without_secret() -> None:
+def test_error_for_malformed_jobmanager_address_contains_no_secret() -> None:
     for address in ("bogus", "ftp://host:8081", "http://user:secret@host:8081"):
         with pytest.raises(UsageError) as wrong:
             known_jobs(address)
@@ -135,7 +135,7 @@ def test_commands_accept_file_uri_for_local_files(chk: Path, tmp_path: Path, uri
         assert result.code == 0, result.stderr
 
 
-def test_follow_accepts_query_with_temporary_metadata_file_only(tmp_path: Path) -> None:
+def test_follow_accepts_query_whose_metadata_file_has_temporary_name(tmp_path: Path) -> None:
     """Spark first writes `metadata` under a temporary name and then renames the file."""
     query = spark_directory(tmp_path / "query", {".metadata.1.tmp": ""})
     followed = migrate("follow", f"spark:{query}", "--group", "g", "-b", "127.0.0.1:1", "--once")
@@ -155,12 +155,14 @@ def test_query_positions_accept_file_uri(tmp_path: Path, uri: str) -> None:
     query = spark_directory(tmp_path / "query", files)
     found = query_positions(f"spark:{uri.format(query)}")
     assert found.origin.pointer == f"spark://{query}"
-    # As a saved plan names it.
+    # The format of the pointer in a saved plan.
     assert query_positions(found.origin.pointer).origin == found.origin
 
 
 @pytest.mark.parametrize("uri", ["s3://bucket/p.json", "nosuch://x/p.json", "file://host/p.json"])
-def test_uri_of_other_scheme_or_host_is_rejected_as_local_file(chk: Path, uri: str) -> None:
+def test_uri_with_other_scheme_or_host_is_rejected_in_place_of_local_file(
+    chk: Path, uri: str
+) -> None:
     says = f"{uri} is not a local file; pass a path or a file: URI"
     for arguments in (
         ("to-spark", "--plan", uri),
@@ -181,7 +183,7 @@ def test_diff_and_verify_reject_query_uri_of_unknown_scheme(chk: Path) -> None:
 
 
 def _without_root(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """``migrate`` as somebody whom file modes hold back: also where the tests run as root."""
+    """Run ``migrate`` so that file modes apply, even if the tests run as root."""
     drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
     command = [sys.executable, "-m", "migrate", *map(str, arguments)]
     if subprocess.run([*drop, "true"], capture_output=True).returncode == 0:
@@ -189,7 +191,7 @@ def _without_root(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
 
 
-@pytest.mark.slow  # a process each
+@pytest.mark.slow  # each run starts a process
 def test_unreadable_file_exits_3_with_permission_denied(chk: Path, tmp_path: Path) -> None:
     locked = tmp_path / "locked.json"
     locked.write_text("{}")
@@ -207,7 +209,7 @@ def test_unreadable_file_exits_3_with_permission_denied(chk: Path, tmp_path: Pat
         assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.slow  # a process each
+@pytest.mark.slow  # each run starts a process
 def test_denied_read_exits_3_and_denied_write_exits_6(chk: Path, tmp_path: Path) -> None:
     """Regression: The exit code was 2, 3, or 6, depending on the kind of file."""
     closed = tmp_path / "closed"
@@ -227,7 +229,7 @@ def test_denied_read_exits_3_and_denied_write_exits_6(chk: Path, tmp_path: Path)
             assert f"--checkpoint-dir {closed / 'query'}: cannot be written: " in done.stderr
 
 
-def test_missing_input_error_states_expected_input(chk: Path, tmp_path: Path) -> None:
+def test_error_for_missing_input_states_expected_input(chk: Path, tmp_path: Path) -> None:
     for arguments, says in (
         (("verify", tmp_path / "none", f"spark:{tmp_path}"), "pass a chk-<n>"),
         (("verify", chk, f"spark:{tmp_path / 'none'}"), "pass the checkpointLocation of a query"),

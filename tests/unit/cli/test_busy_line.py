@@ -18,14 +18,14 @@ import pytest
 
 from tests.support.checkpoints import splits, write_source
 
-pytestmark = pytest.mark.slow  # a process each, and more than two seconds
+pytestmark = pytest.mark.slow  # each test starts processes and takes more than two seconds
 
 _SECONDS = 30.0
 
 
 @contextmanager
 def _silent_broker() -> Iterator[str]:
-    """An address where connections are taken, and nothing is ever answered."""
+    """Yield an address that accepts connections but never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
@@ -34,7 +34,7 @@ def _silent_broker() -> Iterator[str]:
 def _asking(
     chk: Path, servers: str, *options: str
 ) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """A command that waits for that broker, and the terminal that is its stderr."""
+    """Start a command that waits for the broker, with a terminal as stderr."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "migrate", "to-spark", str(chk), "-b", servers, *options]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs)
@@ -48,19 +48,19 @@ def _asking(
 
 
 def _shown(terminal: int, until: bytes, seconds: float) -> bytes:
-    """What it shows by then, or until it shows that."""
+    """Return the terminal's output up to ``until``, or after ``seconds``."""
     shown = b""
     end = time.monotonic() + seconds
     while until not in shown and (left := end - time.monotonic()) > 0:
         if select.select([terminal], [], [], left)[0]:
             try:
                 shown += os.read(terminal, 4096)
-            except OSError:  # nobody writes there any more
+            except OSError:  # the process has ended
                 break
     return shown
 
 
-def test_unresponsive_broker_is_shown_on_terminal_while_waiting(tmp_path: Path) -> None:
+def test_terminal_shows_progress_line_during_wait_for_unresponsive_broker(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     with _silent_broker() as servers, _asking(chk, servers) as (loud, process):
         with _asking(chk, servers, "-q") as (quiet, _):

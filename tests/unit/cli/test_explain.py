@@ -49,7 +49,7 @@ def test_explain_without_code_lists_every_code() -> None:
         ("sources-disagree", "docs/how-to/fleet.md"),
     ],
 )
-def test_explain_shows_page_of_plan_or_scan_term(word: str, page: str) -> None:
+def test_explain_shows_documentation_page_for_term_in_plan_or_scan(word: str, page: str) -> None:
     result = migrate("explain", word)
     assert (result.code, result.stderr) == (0, "")
     *_, line = result.stdout.splitlines()

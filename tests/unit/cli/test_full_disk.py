@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.checkpoints import splits, write_source
 
-pytestmark = pytest.mark.slow  # a process each
+pytestmark = pytest.mark.slow  # each test starts a process
 
 _ROOT = Path(__file__).parents[3]
 
@@ -47,8 +47,10 @@ def here(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("option", ["--plan-out", "--checkpoint-dir"], ids=["plan", "seed"])
-def test_full_disk_error_names_plan_or_seed_and_leaves_no_file(here: Path, option: str) -> None:
-    """The page of exit codes states the same code for every file that cannot be written."""
+def test_error_on_full_disk_contains_path_of_plan_or_seed_and_no_file_remains(
+    here: Path, option: str
+) -> None:
+    """The documented exit code for every file that cannot be written is 6."""
     done = _run(here, "to-spark", "chk-7", option, "new")
     assert (done.returncode, done.stdout) == (6, "")
     last = done.stderr.splitlines()[-1]
@@ -57,7 +59,7 @@ def test_full_disk_error_names_plan_or_seed_and_leaves_no_file(here: Path, optio
 
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
-def test_full_disk_error_names_scan_output_and_leaves_no_file(
+def test_error_on_full_disk_contains_path_of_scan_output_and_no_file_remains(
     here: Path, table_format: str
 ) -> None:
     done = _run(here, "scan", "chk-7", "--output", "new", "--format", table_format)
@@ -68,8 +70,10 @@ def test_full_disk_error_names_scan_output_and_leaves_no_file(
     assert [path.name for path in here.iterdir()] == ["chk-7"]
 
 
-def test_full_disk_error_names_rollback_file_and_leaves_no_file(tmp_path: Path) -> None:
-    """The test writes a file as `commit-group` writes its rollback file."""
+def test_error_on_full_disk_contains_path_of_rollback_file_and_no_file_remains(
+    tmp_path: Path,
+) -> None:
+    """The test calls the function with which `commit-group` writes its rollback file."""
     code = (
         "import resource\nfrom pathlib import Path\n"
         "from migrate.storage.new_file import write_new\n"
@@ -88,8 +92,8 @@ def test_full_disk_error_names_rollback_file_and_leaves_no_file(tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
-def test_full_disk_error_names_lock_of_cut_over(here: Path) -> None:
-    """Regression: The message was "the system: No space left on device"."""
+def test_error_on_full_disk_contains_path_of_cut_over_lock(here: Path) -> None:
+    """Regression: The message was "the system: No space left on device", without the path."""
     (here / "orders.yaml").write_text(
         "version: 1\nflink: {savepoint: chk-7}\nkafka: {bootstrap-servers: '127.0.0.1:1'}\n"
         "target: {checkpoint-dir: query}\n"
@@ -101,7 +105,9 @@ def test_full_disk_error_names_lock_of_cut_over(here: Path) -> None:
 
 
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
-def test_seed_written_with_full_stdout_exits_5(here: Path, quiet: list[str]) -> None:
+def test_to_spark_exits_with_5_if_seed_is_written_but_stdout_is_full(
+    here: Path, quiet: list[str]
+) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     try:
         command = ("to-spark", "chk-7", "--checkpoint-dir", "seed", *quiet)
@@ -115,7 +121,7 @@ def test_seed_written_with_full_stdout_exits_5(here: Path, quiet: list[str]) -> 
     assert (here / "seed/sources/0/0").read_bytes() == b'\0v1\n{"t":{"0":3,"1":4}}'
 
 
-def test_full_stdout_without_seed_exits_6(here: Path) -> None:
+def test_to_spark_exits_with_6_if_stdout_is_full_and_no_seed_is_requested(here: Path) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     try:
         done = _run(here, "to-spark", "chk-7", stdout=full, full=False)

@@ -23,9 +23,9 @@ def _at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", commands())
 def test_help_text_is_complete_and_fits_80_columns(name: str) -> None:
-    """Regression: The help had truncated metavars, ``<bool>`` for each flag, and narrow text.
+    """Regression: The help had truncated metavars, such as ``offs…``, and ``<bool>`` for each flag.
 
-    The metavar was ``offs…``, and the text had 22 columns.
+    The text of the options was only 22 columns wide.
     """
     shown = migrate(name, "--help").stdout
     text = " ".join(shown.split())
@@ -37,7 +37,7 @@ def test_help_text_is_complete_and_fits_80_columns(name: str) -> None:
             assert f" {parameter.metavar} " in text
         for flag in parameter.opts if parameter.param_type_name == "option" else ():
             assert f" {flag}" in text
-    assert "None" not in shown  # seen: "[default: None]" of an option that must be given
+    assert "None" not in shown  # not "[default: None]" for a required option
     commands = ("  $ migrate ", "  # ")
     assert all(len(line) <= 80 for line in shown.splitlines() if not line.startswith(commands))
 
@@ -91,7 +91,8 @@ def test_short_help_contains_only_common_options() -> None:
         assert f"{common} " in first
     for rare in ("-X", "--topic-map", "--on-expired", "--spark-version", "--verbose"):
         assert rare in rest and rare + " " not in first
-    assert "--flink-rest " in migrate("commit-group", "-h").stdout  # its notes advise it
+    # The notes of commit-group recommend this option.
+    assert "--flink-rest " in migrate("commit-group", "-h").stdout
 
 
 def test_help_wraps_on_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,12 +122,12 @@ def test_dry_run_option_is_accepted_but_not_with_execute(command: str, tmp_path:
     both = migrate(*what, "-b", "127.0.0.1:1", "--dry-run", "--execute", "--yes")
     assert (both.code, both.stderr) == (2, "migrate: --execute cannot be combined with --dry-run\n")
     alone = migrate(*what, "-b", "127.0.0.1:1", "--dry-run", "-X", "nonsense=1")
-    assert alone.code in (2, 3)  # it is taken: what is wrong is another argument
+    assert alone.code in (2, 3)  # accepted; the error concerns a different argument
     assert "--dry-run" not in alone.stderr
 
 
 def test_help_command_matches_help_option() -> None:
-    """Regression: The error was "No such command 'help'", although git and docker accept it."""
+    """Regression: The error was "No such command 'help'". git and docker have such a command."""
     assert migrate("help").stdout == migrate("--help").stdout
     assert migrate("help", "to-spark").stdout == migrate("to-spark", "--help").stdout
     assert migrate("help", "nothing").code == 2
@@ -183,13 +184,13 @@ def test_bootstrap_server_alias_is_accepted(tmp_path: Path, form: str) -> None:
         ("pyvenv.cfg", "pip install"),
     ],
 )
-def test_missing_extra_error_uses_installer_of_environment(
+def test_error_for_missing_extra_suggests_installer_of_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipt: str, install: str
 ) -> None:
     """Regression: Under pipx, the suggested pip command changed a different environment."""
     (tmp_path / receipt).touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setitem(sys.modules, "s3fs", None)
-    monkeypatch.delitem(_registry, "s3", raising=False)  # of an earlier test
+    monkeypatch.delitem(_registry, "s3", raising=False)  # registered by an earlier test
     message = migrate("inspect", "s3://bucket/chk-1").stderr
     assert f"{install} '.[s3]' in a clone, or {install} 'FILE.whl[s3]'" in message

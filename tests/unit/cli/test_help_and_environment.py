@@ -27,7 +27,7 @@ from tests.support.golden import golden
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
 
 ROOT = Path(__file__).parents[3]
-# Nobody listens on this port: it is reserved.
+# No server listens on this port, because it is reserved.
 NOBODY = "127.0.0.1:1"
 
 
@@ -49,7 +49,7 @@ def test_every_command_has_examples() -> None:
 def test_example_in_help_is_valid_command(name: str, example: str) -> None:
     program, command, *arguments = shlex.split(example)
     assert (program, command) == ("migrate", name)
-    # Parsed as it would be, and not run.
+    # The arguments are parsed, but the command does not run.
     load_command(name).make_context(name, arguments)
 
 
@@ -69,7 +69,7 @@ def test_help_ends_with_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> 
         example
         for parameters in _ALL_EXAMPLES
         for example in [str(parameters.values[1])]
-        # Those that need neither a broker, nor a store, nor Spark, nor what another one writes.
+        # The examples that require no broker, object store, Spark, or output of another example.
         if not any(
             part in example
             for part in (" -b ", "s3://", "migrate scan", "migrate state", ".json", ".yaml")
@@ -96,7 +96,7 @@ def test_version_option_prints_package_version() -> None:
     assert migrate("--version").stdout == f"migrate {version('flink-offset-migrate')}\n"
 
 
-# -- how much it tells --------------------------------------------------------------------------
+# -- verbosity ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_quiet_keeps_data_and_warnings(chk: Path) -> None:
         result = migrate(*quiet)
         assert (result.code, result.stdout) == (0, told.stdout)
         assert result.stderr.splitlines() == warnings
-    assert migrate("to-spark", chk).stderr == told.stderr  # not quiet for good
+    assert migrate("to-spark", chk).stderr == told.stderr  # --quiet does not affect later runs
 
 
 def test_quiet_keeps_refusals_and_errors(refused: Path) -> None:
@@ -138,9 +138,9 @@ def test_verbose_reports_files_and_durations(chk: Path, command: str) -> None:
     assert [line.rpartition(":")[0] for line in more] == [f"reading {chk}"]
 
 
-# -- where the broker comes from ------------------------------------------------------------------
+# -- brokers from the environment -----------------------------------------------------------------
 
-# What ends a command where the broker would be asked.
+# An invalid property, which ends a command before it queries the broker.
 _STOP = ("-X", "no.such.property=1")
 
 
@@ -151,7 +151,7 @@ def test_brokers_from_environment_are_reported(chk: Path, monkeypatch: pytest.Mo
     assert f"brokers from MIGRATE_BOOTSTRAP_SERVERS: {NOBODY}\n" in result.stderr
 
 
-def test_option_overrides_environment(
+def test_broker_options_override_environment_variable(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", "elsewhere:9092")
@@ -161,7 +161,7 @@ def test_option_overrides_environment(
         ("-b", NOBODY),
         ("--kafka-config", config),
         ("-X", f"bootstrap.servers={NOBODY}"),
-        ("-X", f"metadata.broker.list={NOBODY}"),  # librdkafka's other name for them
+        ("-X", f"metadata.broker.list={NOBODY}"),  # librdkafka's alias
     ):
         result = migrate("to-spark", chk, *named, *_STOP)
         assert result.code == 2
@@ -182,7 +182,7 @@ def test_kafka_config_from_environment_is_reported(
     assert f"brokers from MIGRATE_BOOTSTRAP_SERVERS: {NOBODY}\n" in result.stderr
 
 
-def test_kafka_config_from_environment_without_brokers_starts_no_check(
+def test_broker_is_not_queried_if_environment_sets_only_kafka_config(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file contains only credentials, so ``migrate`` queries no broker."""
@@ -201,7 +201,9 @@ def test_kafka_config_from_environment_without_brokers_starts_no_check(
 
 
 @pytest.mark.slow
-def test_rollback_uses_brokers_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rollback_uses_brokers_of_rollback_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The environment is ignored because it can refer to a different cluster."""
     path = tmp_path / "back.json"
     group = GroupView("g", True, "Empty", "classic", (), {("t", 0): Committed(1)})
@@ -214,7 +216,7 @@ def test_rollback_uses_brokers_of_its_file(tmp_path: Path, monkeypatch: pytest.M
     result = migrate("rollback", path, *_STOP)
     assert result.code == 2
     assert "MIGRATE_" not in result.stderr
-    # Nor those that the environment's file of properties names beside how to log in.
+    # The brokers in the properties file of MIGRATE_KAFKA_CONFIG are also ignored.
     properties = tmp_path / "client.properties"
     properties.write_text("bootstrap.servers=127.0.0.1:2\nclient.id=of-the-environment\n")
     monkeypatch.setenv("MIGRATE_KAFKA_CONFIG", str(properties))
@@ -233,7 +235,7 @@ def test_empty_environment_variables_are_ignored(
     assert "not checked against Kafka" in result.stderr
 
 
-# -- slips of the finger --------------------------------------------------------------------------
+# -- misspelled names -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -243,7 +245,10 @@ def test_empty_environment_variables_are_ignored(
         (("--source", "orders"), "'topic:orders'"),
         (("--partitions", "paymnets:0"), "(did you mean 'payments'?)"),
         (("--topic-map", "order=new"), "(did you mean 'orders'?)"),
-        (("--source", "zzz"), "'zzz'; this checkpoint contains: "),  # like none: no guess
+        (
+            ("--source", "zzz"),
+            "'zzz'; this checkpoint contains: ",
+        ),  # no similar name, so no suggestion
     ],
 )
 def test_misspelled_name_gets_suggestion(arguments: tuple[str, ...], hint: str) -> None:
@@ -256,7 +261,7 @@ def test_misspelled_name_gets_suggestion(arguments: tuple[str, ...], hint: str) 
 
 
 def _completions(words: str) -> list[str]:
-    """What bash would be offered for the last of the words."""
+    """Return the completions that bash would offer for the last word."""
     done = subprocess.run(
         [
             sys.executable,
@@ -286,7 +291,7 @@ def _completions(words: str) -> list[str]:
         ("migrate to-spark --new-partitions ", {"as-flink", "fail", "earliest", "latest"}),
         ("migrate diff --format js", {"json"}),
         ("migrate verify --verb", {"--verbose"}),
-        # Nothing: the shell then offers files.
+        # No completions, so the shell offers files.
         ("migrate to-spark check", set()),
         ("migrate rollback roll", set()),
     ],
@@ -311,8 +316,13 @@ def test_completion_script_is_printed_for_each_shell(shell: str) -> None:
         assert f"complete_{shell}" in done.stdout
 
 
-def test_warning_is_shown_once_per_occurrence(capsys: pytest.CaptureFixture[str]) -> None:
-    """Regression: When a topic was deleted a second time, ``follow`` did not warn again."""
+def test_warning_marked_as_repeated_is_shown_for_each_occurrence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Regression: When a topic was deleted a second time, ``follow`` did not warn again.
+
+    Other warnings are shown only once.
+    """
     reset()
     once, each = NOT_CHECKED(), MISSING_PARTITIONS(partitions=["t-0"])
     for _ in range(2):

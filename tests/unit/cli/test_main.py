@@ -147,7 +147,7 @@ def test_to_spark_writes_seed_into_new_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["metadata", "offsets", "anything"])
-def test_nonempty_directory_is_never_seeded(tmp_path: Path, content: str) -> None:
+def test_seed_is_not_written_to_nonempty_directory(tmp_path: Path, content: str) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     taken = tmp_path / "taken"
     taken.mkdir()
@@ -158,7 +158,7 @@ def test_nonempty_directory_is_never_seeded(tmp_path: Path, content: str) -> Non
     assert (taken / content).read_text() == "theirs"
 
 
-def test_empty_directory_may_be_seeded(tmp_path: Path) -> None:
+def test_seed_is_written_to_empty_directory(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -185,7 +185,7 @@ def _twice(directory: Path) -> Path:
 
 
 def _damaged(directory: Path) -> Path:
-    """A reader holds it twice, and so does the enumerator, which Flink's cannot."""
+    """The readers and the enumerator contain a split twice, which is impossible in Flink."""
     return write_source(directory, {0: splits("t", [1]), 1: splits("t", [1])})
 
 
@@ -206,7 +206,7 @@ def _disagree(directory: Path) -> Path:
         (_disagree, "choose one source with --source"),
     ],
 )
-def test_unsafe_move_is_refused_without_writing(
+def test_unsafe_move_is_refused_and_writes_nothing(
     tmp_path: Path, write: Callable[[Path], Path], says: str
 ) -> None:
     seed = tmp_path / "seed"
@@ -253,7 +253,7 @@ def test_to_spark_usage_error_exits_2(tmp_path: Path, arguments: tuple[str, ...]
     ("place", "code", "says"),
     [("missing/p.json", 2, "does not exist; create it"), ("chk-7", 4, "already exists")],
 )
-def test_unwritable_plan_path_is_reported_without_output(
+def test_unwritable_plan_path_is_reported_and_nothing_is_written(
     tmp_path: Path, place: str, code: int, says: str
 ) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
@@ -263,8 +263,8 @@ def test_unwritable_plan_path_is_reported_without_output(
     assert [path.name for path in tmp_path.iterdir()] == ["chk-7"]
 
 
-@pytest.mark.slow  # it waits for the broker as long as the command does
-def test_unreachable_broker_exits_6_without_seed(tmp_path: Path) -> None:
+@pytest.mark.slow  # the command waits for the broker
+def test_to_spark_exits_6_and_writes_no_seed_if_broker_is_unreachable(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     seed = tmp_path / "seed"
     result = migrate("to-spark", chk, "-b", "127.0.0.1:1", "--checkpoint-dir", seed)
@@ -342,7 +342,7 @@ def _in_no_such_storage(directory: Path) -> str:
         ),
     ],
 )
-def test_unreadable_checkpoint_exits_3_with_single_line(
+def test_unreadable_checkpoint_exits_3_with_single_line_message(
     tmp_path: Path, write: Callable[[Path], Path | str], says: str, command: str
 ) -> None:
     result = migrate(command, write(tmp_path))
@@ -359,7 +359,7 @@ def test_directory_in_place_of_metadata_file_exits_3(tmp_path: Path) -> None:
     assert (result.code, len(result.stderr.splitlines())) == (3, 1)
 
 
-# -- found in review ----------------------------------------------------------------------------
+# -- paths and special cases --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("uri", ["nosuch://bucket/query", "hdfs:/query"])
@@ -380,7 +380,9 @@ def test_file_uri_selects_local_directory(tmp_path: Path) -> None:
     assert migrate("inspect", f"file://{chk}").code == 0
 
 
-def test_current_directory_may_be_seeded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seed_is_written_to_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -389,7 +391,7 @@ def test_current_directory_may_be_seeded(tmp_path: Path, monkeypatch: pytest.Mon
     assert sorted(path.name for path in tmp_path.iterdir()) == ["chk-7", "here"]
 
 
-def test_symbolic_link_is_not_seeded(tmp_path: Path) -> None:
+def test_seed_is_not_written_to_symbolic_link(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -414,7 +416,7 @@ def test_empty_bootstrap_servers_is_usage_error(tmp_path: Path) -> None:
     assert migrate("to-spark", chk, "--bootstrap-servers", "").code == 2
 
 
-def test_damaged_source_is_skipped_only_if_healthy_source_is_selected(tmp_path: Path) -> None:
+def test_damaged_source_is_refused_unless_healthy_source_is_selected(tmp_path: Path) -> None:
     healthy = source_operator(SourceState({0: splits("t", [1])}))
     twice = SourceState({0: splits("u", [1]), 1: splits("u", [1])}, operator_id=bytes(16))
     chk = write_checkpoint(tmp_path / "chk-7", healthy, source_operator(twice))
@@ -450,7 +452,7 @@ def test_inspect_list_of_missing_path_exits_3(path: str) -> None:
     assert migrate("inspect", "--list", path).code == 3
 
 
-def test_pending_transactions_are_warning_even_after_stop() -> None:
+def test_pending_transactions_trigger_warning_even_after_stop_with_savepoint() -> None:
     for name, way_out in (
         ("2.2/retained", "is restored from this checkpoint"),
         ("2.2/stop", "if Flink shows the job as FINISHED, the stop committed that output"),
@@ -475,7 +477,7 @@ def test_to_spark_warns_of_finished_operators() -> None:
 
 
 def test_command_line_without_arguments_prints_help() -> None:
-    """Regression: `migrate` without arguments printed nothing and exited with 2."""
+    """Regression: `migrate` without arguments exited with 2 but printed nothing."""
     shown = migrate()
     assert (shown.code, shown.stdout) == (2, "")
     assert shown.stderr == migrate("--help").stdout

@@ -25,11 +25,13 @@ def _last(result: Result) -> str:
 
 
 def _run(line: str) -> Result:
-    """The command at the end of a line, as a shell would take it apart."""
+    """Run the command at the end of a line, split as a shell would split it."""
     return migrate(*shlex.split(line.partition(": migrate ")[2]))
 
 
-def test_written_seed_suggests_working_verify_command(chk: Path, tmp_path: Path) -> None:
+def test_to_spark_suggests_working_verify_command_after_writing_seed(
+    chk: Path, tmp_path: Path
+) -> None:
     seeded = _last(migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "a query"))
     assert seeded.startswith("next, both now and after the query has run: ")
     verified = _run(seeded)
@@ -37,10 +39,12 @@ def test_written_seed_suggests_working_verify_command(chk: Path, tmp_path: Path)
     assert _last(verified) == "verified: all 2 partitions will start where the checkpoint ended"
 
 
-def test_dry_run_suggests_stop_with_savepoint(chk: Path, tmp_path: Path) -> None:
+def test_to_spark_suggests_stop_with_savepoint_for_retained_checkpoint(
+    chk: Path, tmp_path: Path
+) -> None:
     told = "next: stop the job with a savepoint, and rerun the command with the savepoint"
     assert _last(migrate("to-spark", chk)) == told
-    # Regression: in a cut-over, the user was told to stop the job that the cut-over stops.
+    # Regression: The message did not say that a cut-over stops the job itself.
     template = ("--format", "python", "--query-file", tmp_path / "query.py")
     assert _last(migrate("to-spark", chk, *template)) == (
         "next: complete the query; then run migrate cut-over, which stops the job itself, or "
@@ -50,7 +54,7 @@ def test_dry_run_suggests_stop_with_savepoint(chk: Path, tmp_path: Path) -> None
     assert stopped.startswith("next: use this output as startingOffsets")
 
 
-def test_renamed_topics_suggest_saved_plan_instead_of_verify(
+def test_to_spark_suggests_saved_plan_instead_of_verify_for_renamed_topics(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mapped = ("--topic-map", "orders=other")
@@ -62,7 +66,7 @@ def test_renamed_topics_suggest_saved_plan_instead_of_verify(
     monkeypatch.chdir(tmp_path)  # the command writes to DIR
     assert applied.endswith(" --checkpoint-dir DIR") and _run(applied).code == 0
     assert "other" in migrate("show", "DIR").stdout
-    # What a plan keeps can be verified.
+    # A saved plan contains the topic map, so its seed can be verified.
     seeded = migrate(
         *("to-spark", "--plan", tmp_path / "plan.json", "--checkpoint-dir", tmp_path / "other")
     )
@@ -91,7 +95,7 @@ def test_findings_are_counted_by_severity() -> None:
     assert ", 1 warning, 1 note; next: " in _last(migrate("inspect", golden("2.2/stop")))
 
 
-def test_state_list_suggests_entries_of_single_state(tmp_path: Path) -> None:
+def test_state_list_suggests_command_that_prints_entries_of_single_state(tmp_path: Path) -> None:
     listed = _last(migrate("state", write_totals(tmp_path / "a job" / "savepoint-1", 3)))
     assert listed.startswith("1 state of 1 operator; next, to print the entries of one state: ")
     assert len(_run(listed).stdout.splitlines()) == 3
@@ -111,10 +115,10 @@ def test_quiet_hides_next_step(chk: Path, tmp_path: Path) -> None:
         assert all(line.startswith("warning: ") for line in quiet.stderr.splitlines())
 
 
-def test_verify_suggestion_refers_to_checkpoint_instead_of_job_directory(
+def test_suggested_verify_command_contains_checkpoint_instead_of_job_directory(
     chk: Path, tmp_path: Path
 ) -> None:
-    """Regression: The command contained the job directory, and so verified a newer checkpoint."""
+    """Regression: The command contained the job directory, so it verified a newer checkpoint."""
     job = tmp_path / "of a job"
     read = write_source(job / "chk-7", {0: splits("orders", [3, 40])})
     seeded = migrate("to-spark", job, "--checkpoint-dir", tmp_path / "query")
@@ -133,7 +137,7 @@ def test_failed_verification_ends_with_summary(chk: Path, tmp_path: Path) -> Non
     assert found.stderr.splitlines()[-1] == "not verified: 1 of 2 partitions failed verification"
 
 
-def test_suggested_command_contains_kafka_options_without_properties() -> None:
+def test_suggested_command_repeats_kafka_options_but_hides_properties() -> None:
     told = command(
         "rollback",
         Path("r.json"),

@@ -11,7 +11,7 @@ import pytest
 from tests.support.checkpoints import splits, write_source
 from tests.support.golden import golden
 
-pytestmark = pytest.mark.slow  # a process each
+pytestmark = pytest.mark.slow  # each test starts a process
 
 ROOT = Path(__file__).parents[3]
 
@@ -86,8 +86,8 @@ def test_spark_and_kafka_client_are_imported_only_on_demand(
         ("inspect /no/such/checkpoint", 3),
     ],
 )
-def test_closed_reader_does_not_change_exit_code(arguments: str, code: int) -> None:
-    """Exit code 1 is reserved for ``diff --exit-code``."""
+def test_closed_output_pipe_does_not_change_exit_code(arguments: str, code: int) -> None:
+    """Exit code 1 is reserved for ``diff --exit-code``, so a closed pipe must not cause it."""
     command = f"{sys.executable} -m migrate {arguments} 2>&1 | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
@@ -110,7 +110,10 @@ def test_ctrl_c_during_startup_prints_no_traceback(tmp_path: Path, module: str) 
 
 
 def test_logs_of_libraries_are_hidden_unless_verbose() -> None:
-    """Regression: gcsfs printed two tracebacks, and Azure's library five exception chains."""
+    """Regression: Libraries printed their logs on stderr.
+
+    gcsfs printed two tracebacks, and Azure's library printed five chains of exceptions.
+    """
     code = (
         "import sys; sys.argv = ['migrate', *sys.argv[1:]]\n"
         "import logging\n"

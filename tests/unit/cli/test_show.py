@@ -47,10 +47,10 @@ def test_show_plan_lists_positions_and_apply_command(chk: Path, tmp_path: Path) 
     assert isinstance(show(path), Plan)
 
 
-def test_apply_command_of_group_plan_is_not_a_dry_run(
+def test_suggested_command_for_group_plan_contains_execute(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: The command to apply a plan only previewed it."""
+    """Regression: The suggested command did not apply the plan, but only previewed it."""
     monkeypatch.chdir(tmp_path)
     logs = {"orders": {0: LogRange(0, 90), 1: LogRange(0, 90)}}
     group = GroupView("g", False, "Dead", "unknown")
@@ -160,10 +160,10 @@ def test_show_query_lists_start_and_committed_offsets(tmp_path: Path) -> None:
         (b"[" * 5000, "recursion limit exceeded"),
     ],
 )
-def test_show_of_file_that_is_not_json_reports_position(
+def test_show_reports_position_of_error_in_invalid_json(
     content: bytes, problem: str, tmp_path: Path
 ) -> None:
-    """Regression: The message for a truncated plan did not say what is wrong with the file."""
+    """Regression: The message for a truncated plan did not say what was wrong with the file."""
     path = tmp_path / "file"
     path.write_bytes(content)
     shown = migrate("show", path)
@@ -172,7 +172,7 @@ def test_show_of_file_that_is_not_json_reports_position(
 
 
 @pytest.mark.parametrize("kind", ["missing", "text", "json", "directory", "checkpoint"])
-def test_show_of_unsupported_path_is_refused(kind: str, chk: Path, tmp_path: Path) -> None:
+def test_show_refuses_unsupported_path(kind: str, chk: Path, tmp_path: Path) -> None:
     path = {"directory": tmp_path, "checkpoint": chk}.get(kind, tmp_path / "file")
     if kind in ("text", "json"):
         path.write_text("[1]" if kind == "json" else "offset")

@@ -19,11 +19,11 @@ from migrate.cli.help import commands
 from migrate.cli.main import load_function
 from tests.support.checkpoints import splits, write_source
 
-pytestmark = pytest.mark.slow  # a process each
+pytestmark = pytest.mark.slow  # each test starts a process
 
 ROOT = Path(__file__).parents[3]
 
-# What no command needs that asks nobody and reads local files.
+# No command requires these modules if it queries no service and reads only local files.
 _NEVER = {
     "asyncio",
     "confluent_kafka",
@@ -40,7 +40,7 @@ _NEVER = {
     "ssl",
     "urllib.request",
 }
-# What reading a checkpoint does not need: the options of moves, their checks, and Kafka.
+# Reading a checkpoint does not require the options and checks of moves, or Kafka.
 _OF_MOVES = {
     "migrate.cli.kafka_environment",
     "migrate.inputs.flink.choose_source",
@@ -53,7 +53,7 @@ _OF_MOVES = {
     "migrate.moves.options",
     "migrate.planning",
 }
-# What a move from a checkpoint to a new query in the job's cluster does not need.
+# A move from a checkpoint to a new query in the job's cluster does not require these modules.
 _OF_OTHER_MOVES = {
     "importlib.metadata",
     "migrate.inputs.hudi_text",
@@ -81,7 +81,7 @@ main()
 
 
 def _loaded(*arguments: str | Path) -> set[str]:
-    """The modules that ``migrate`` has loaded once it is done, beside what Python itself needs."""
+    """Return the modules that a run of ``migrate`` has loaded, without those of Python itself."""
     done = subprocess.run(
         [sys.executable, "-c", _UNDER_A_HOOK, *map(str, arguments)],
         capture_output=True,
@@ -96,7 +96,7 @@ def _loaded(*arguments: str | Path) -> set[str]:
 
 
 def _among(loaded: set[str], unwanted: set[str]) -> set[str]:
-    """Those of ``unwanted`` that were loaded, or of which a module was."""
+    """Return the modules and packages in ``unwanted`` that were loaded at least in part."""
     return {
         name for name in unwanted if any(f"{module}.".startswith(f"{name}.") for module in loaded)
     }
@@ -131,14 +131,15 @@ def test_command_loads_only_required_modules(
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     loaded = _loaded(*(chk if argument == "CHK" else argument for argument in arguments))
     assert _among(loaded, _NEVER | unwanted) == set()
-    # Of the commands, the one that ran alone.
+    # Only the module of the command that ran is loaded, and no other command.
     modules = {name: load_function(name).__module__ for name in commands()}
     ran = {modules[arguments[0]]} if arguments[0] in commands() else set()
     assert set(modules.values()) & loaded == ran
 
 
 @pytest.mark.parametrize("name", sorted(_OF_MOVES | _OF_OTHER_MOVES | _OF_TABLES))
-def test_modules_that_startup_must_not_load_exist(name: str) -> None:
+def test_modules_in_lists_of_unwanted_imports_exist(name: str) -> None:
+    """A misspelled module in these lists would never be detected as loaded."""
     assert find_spec(name) is not None
 
 

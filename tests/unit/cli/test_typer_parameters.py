@@ -16,7 +16,7 @@ from tests.support.command import migrate
 
 
 def _plain_values(parameter: Any) -> list[object]:
-    """What such a parameter is given, that needs no pydantic."""
+    """Return values for a parameter whose conversion does not require pydantic."""
     kind = parameter.type_descriptor.annotation
     if kind is str:
         return ["", "1", "a=b", "é", " x "]

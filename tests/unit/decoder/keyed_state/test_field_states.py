@@ -36,10 +36,11 @@ def _entries(name: str, operator: str, state: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in shown.stdout.splitlines()]
 
 
-def test_canonical_stream_with_only_key_group_0_is_not_read_as_heap() -> None:
-    """Regression: The stream was read in the heap layout, with the error "state 10 of 1, or again".
+def test_canonical_stream_with_only_key_group_0_is_not_mistaken_for_heap_layout() -> None:
+    """Regression: The stream was read in the heap layout, so it was refused.
 
-    The value has a serializer of a Flink test, so the state is listed as unreadable.
+    The error was "state 10 of 1, or again". The value has a serializer of a Flink test, so the
+    state is listed as unreadable.
     """
     (state,) = _states("19-key-group-0-only/chk").values()
     assert state.name == "testState"
@@ -70,7 +71,7 @@ def test_stream_with_only_key_group_0_is_read_in_both_layouts(
 def test_queue_of_delta_join_is_listed_as_unreadable(name: str) -> None:
     """Regression: The state was listed as readable, but reading its entries failed.
 
-    The error was "not a record: 2", and 2 marks a watermark.
+    The error was "not a record: 2", because the number 2 marks a watermark.
     """
     state = _states("14-delta-join/savepoint")[name]
     assert not state.readable
@@ -81,10 +82,7 @@ def test_queue_of_delta_join_is_listed_as_unreadable(name: str) -> None:
 
 
 def test_cep_states_are_refused_by_name_and_other_states_are_read() -> None:
-    """Regression: No state after ``nfaStateName`` was listed.
-
-    In the test data, each key has one row.
-    """
+    """Regression: No state after ``nfaStateName`` was listed, although one of them is readable."""
     states = _states("15-not-known-serializers/nfaStateName")
     refused = {
         "nfaStateName": "NFAState",
@@ -103,7 +101,10 @@ def test_cep_states_are_refused_by_name_and_other_states_are_read() -> None:
 
 
 def test_states_after_sorted_input_of_process_table_function_are_listed() -> None:
-    """Regression: Only 7 of 12 states were listed. The state of the sorted input is unreadable."""
+    """Regression: Only 7 of 12 states were listed.
+
+    The states of the sorted input are unreadable, and the decoder omitted all states after them.
+    """
     name = "15-not-known-serializers/input-sort-buffer"
     states = _states(name)
     assert len(states) == 12

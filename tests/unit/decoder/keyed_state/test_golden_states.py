@@ -56,7 +56,7 @@ def test_sql_deduplication_rows_are_read_with_sql_types() -> None:
     assert all(entry.value["f0"] is not None for entry in entries)
 
 
-def test_key_in_different_key_group_is_refused() -> None:
+def test_key_in_wrong_key_group_is_refused() -> None:
     path, state = _state("deduplicate-state")
     entry = next(state.entries())
     files = MemoryFiles.of(path)

@@ -82,7 +82,7 @@ def composite(name: str, outer: int, *nested: bytes, content: bytes = b"") -> by
 
 @cache
 def _written() -> dict[str, dict[str, Any]]:
-    """By name, as the newest Flink wrote it."""
+    """Return the serializers by name, from the newest Flink version."""
     return {one["name"]: one for one in json.loads(_SERIALIZERS.read_text())}
 
 
@@ -91,7 +91,7 @@ def flinks(name: str) -> bytes:
 
 
 def refused(found: KeyedStates) -> DecodeError:
-    """What is said of an operator whose states cannot even be listed."""
+    """Return the error of an operator whose states cannot be listed."""
     assert not found.states
     (unread,) = found.unread
     return unread.error
@@ -180,7 +180,7 @@ _PRELUDE = len(i32(6) + b"\0" + i32(2) + of(LONG)) + 2  # up to the first state
         (head(_ONE) + b"\0", CORRUPT, "1 bytes are left over after the head", "head of a", None),
     ],
 )
-def test_damaged_keyed_state_head_is_refused_with_field_and_byte(
+def test_error_for_damaged_head_of_keyed_state_contains_field_and_byte(
     data: bytes, kind: ErrorKind, problem: str, field: str, at: int | None
 ) -> None:
     error = refused(listed(data))
@@ -192,7 +192,7 @@ def test_damaged_keyed_state_head_is_refused_with_field_and_byte(
         assert error.byte_offset == at
 
 
-def test_truncated_keyed_state_head_is_reported_as_truncated() -> None:
+def test_truncated_head_of_keyed_state_is_reported_as_truncated() -> None:
     data = head(_ONE, state("two", of(STRING)))
     assert [one.name for one in listed(data).states] == ["one", "two"]
     for end in range(len(data)):
@@ -212,7 +212,7 @@ def test_states_after_unknown_serializer_are_reported_as_unread() -> None:
     (unread,) = found.unread
     error = unread.error
     assert (error.kind, error.field) == (UNSUPPORTED, "serializer snapshot's class")
-    # Where it ends the head, nothing is lost but itself.
+    # If it is the last state, only this state is unreadable.
     found = listed(head(_ONE, theirs))
     assert [one.readable for one in found.states] == [True, False]
     assert found.unread == ()
@@ -274,7 +274,7 @@ def test_unknown_key_serializer_makes_every_state_unreadable() -> None:
         ),
     ],
 )
-def test_state_is_listed_with_kind_and_unreadable_reason(
+def test_state_is_listed_with_kind_and_with_reason_if_unreadable(
     written: bytes, kind: str, reason: str | None
 ) -> None:
     found = only(listed(head(written)))
@@ -297,7 +297,7 @@ def test_unknown_serializer_version_is_refused_with_its_number(name: str) -> Non
     at = handle.stream.index(own) + len(own)
     error = read(handle).states[0].reason or ""
     assert f"version 99 of {class_name} is not supported" in error
-    # In a key it ends everything, and the place is told.
+    # If the key's serializer is unknown, no state is listed, and the error contains the byte.
     failed = refused(listed(head(key=own + i32(99) + whole[len(own) + 4 :])))
     assert failed.field is not None and failed.field.startswith("version of ")
     assert failed.byte_offset == at - handle.stream.index(own) + len(i32(6, 2)) + 1
@@ -336,7 +336,7 @@ def test_truncated_serializer_snapshot_is_refused(name: str) -> None:
         ("tuple", i32(_NESTED, 1, 2), i32(_NESTED, 1, -1), CORRUPT, "negative", "serializers in"),
     ],
 )
-def test_refusal_of_damaged_serializer_snapshot_shows_its_location(
+def test_error_for_damaged_serializer_snapshot_contains_field_and_byte(
     name: str, old: bytes, new: bytes, kind: ErrorKind, problem: str, field: str | None
 ) -> None:
     whole = flinks(name)
@@ -394,8 +394,11 @@ def test_serializer_nesting_is_limited_to_32_levels() -> None:
     assert failed.field == "serializer snapshot"
 
 
-def test_older_serializer_snapshot_versions_are_read() -> None:
-    """Version 2 of a simple snapshot contains its class name. Rows and linked lists differ, too."""
+def test_older_versions_of_serializer_snapshots_are_read() -> None:
+    """Version 2 of a simple snapshot contains its class name.
+
+    The snapshots of rows and linked lists also have older versions.
+    """
     simple = of(LONG)
     named = simple[:-4] + i32(2) + utf("org.apache.flink.LongSerializer")
     assert _only_value(named, i64(-7)) == -7
@@ -468,7 +471,7 @@ def _only_value(snapshot: bytes, value: bytes) -> Any:
         ),
     ],
 )
-def test_serializer_of_unreadable_values_is_listed_with_reason(
+def test_state_with_unsupported_serializer_is_listed_with_reason(
     snapshot: bytes, reason: str
 ) -> None:
     found = only(read(handle_of_value(snapshot, b"")))
@@ -486,7 +489,7 @@ def test_row_key_serializer_with_generated_code_is_read() -> None:
     assert _only_value(snapshot, data) == {"f0": 7}
 
 
-def test_kryo_class_with_own_serializer_is_refused_but_next_class_is_read() -> None:
+def test_kryo_class_with_own_serializer_is_refused_but_next_registered_class_is_read() -> None:
     """Kryo values refer to a registered class by its ID."""
     magic = i64(0x4F2C69A3D70)
 
@@ -522,7 +525,7 @@ def one_group(
     at: int = _GROUP,
     max_parallelism: int = MAX_PARALLELISM,
 ) -> tuple[KeyedState, ...]:
-    """The states, of one key group that holds these bytes."""
+    """Return the states of a stream whose only key group has these bytes."""
     start = encode_head(key, states)
     handle = Handle(start + group, (len(start),), at, savepoint=not heap)
     found = read(handle, max_parallelism=max_parallelism)
@@ -577,7 +580,7 @@ _WHERE = f"operator 000102030405060708090a0b0c0d0e0f subtask 0 keyed state key g
         ),
     ],
 )
-def test_damaged_canonical_key_group_is_refused_with_field_and_byte(
+def test_error_for_damaged_canonical_key_group_contains_key_group_and_byte(
     group: bytes, kind: ErrorKind, problem: str, at: int
 ) -> None:
     error = fails(one_group(group, value_state("one"))[0])
@@ -585,21 +588,21 @@ def test_damaged_canonical_key_group_is_refused_with_field_and_byte(
     assert (error.kind, error.file, error.byte_offset) == (kind, _WHERE, at)
 
 
-def test_empty_canonical_value_is_read_as_null_value() -> None:
+def test_value_without_bytes_is_read_as_null_in_canonical_layout() -> None:
     (found,) = one_group(
         canonical_group((0, _KEY, b"")), value_state("none", BytesSerializer(flinks("null value")))
     )
     assert [line["value"] for line in json_entries(found)] == [None]
 
 
-def test_states_sharing_a_canonical_key_group_are_separated() -> None:
+def test_several_states_in_canonical_key_group_are_separated() -> None:
     group = canonical_group((0, _KEY, _LONG_1), (2, _KEY, i64(2)), (0, _KEY, i64(3)))
     found = one_group(group, value_state("a"), value_state("b"), value_state("c"))
     assert [[line["value"] for line in json_entries(one)] for one in found] == [[1, 3], [], [2]]
 
 
-def test_canonical_key_and_namespace_lengths_are_checked() -> None:
-    """If neither the key nor the namespace has a fixed length, their lengths follow.
+def test_lengths_of_key_and_namespace_are_checked_in_canonical_layout() -> None:
+    """If neither the key nor the namespace has a fixed length, both lengths are stored after them.
 
     The lowest byte of each length is first.
     """
@@ -636,8 +639,11 @@ _NULLABLE = (
 
 
 @pytest.mark.parametrize("name", _NULLABLE)
-def test_null_key_is_read_in_any_key_group(name: str) -> None:
-    """Flink has no null keys. Its serializers can write them, but their key group is undefined."""
+def test_null_key_is_accepted_in_any_key_group(name: str) -> None:
+    """Flink has no null keys.
+
+    Its serializers can write them, but no key group is defined for them.
+    """
     written = json.loads(_SERIALIZERS.read_text())
     (null,) = (one for one in written if one["name"] == name and one["told"] is None)
     key = BytesSerializer(flinks(name), 8)
@@ -646,7 +652,8 @@ def test_null_key_is_read_in_any_key_group(name: str) -> None:
     assert [(line["key"], line["value"]) for line in json_entries(found)] == [(None, 1)]
 
 
-def test_key_with_unhashable_part_is_read_in_any_key_group() -> None:
+def test_key_with_enum_is_accepted_in_any_key_group() -> None:
+    """The hash of a Java enum differs in each JVM, so the key group cannot be checked."""
     enum = BytesSerializer(flinks("enum"), 4)
     either = composite("org.apache.flink.JavaEitherSerializerSnapshot", 1, flinks("enum"), of(INT))
     for key, data, expected in (
@@ -660,7 +667,7 @@ def test_key_with_unhashable_part_is_read_in_any_key_group() -> None:
         assert [line["key"] for line in json_entries(found)] == [expected]
 
 
-def test_key_group_takes_two_bytes_above_128_groups() -> None:
+def test_number_of_key_group_has_two_bytes_if_max_parallelism_exceeds_128() -> None:
     group = key_group_of(1, 129)
     key = pack(">H", group) + _LONG_1 + b"\0"
     (found,) = one_group(
@@ -679,7 +686,7 @@ def test_canonical_map_entries_are_read() -> None:
     entries = [
         (0, _KEY + b"\2a", b"\0" + _LONG_1),
         (0, _KEY + b"\2b", b"\1"),
-        (0, _KEY + b"\2c", b"\1" + _LONG_1),  # what the serializer makes of null
+        (0, _KEY + b"\2c", b"\1" + _LONG_1),  # the bytes that the serializer writes for null
     ]
     (found,) = one_group(canonical_group(*entries), counts)
     assert [(line["map_key"], line["value"]) for line in json_entries(found)] == [
@@ -713,13 +720,13 @@ _FEW = range(2500)
 
 
 def assert_same(found: list[Any], expected: list[Any]) -> None:
-    """Of many: pytest would take minutes to tell how they differ."""
+    """Compare long lists, because pytest would take minutes to describe the difference."""
     equal = found == expected
     assert equal, found[:9]
 
 
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
-def test_keyed_entries_beyond_batch_size_are_read_completely(heap: bool) -> None:
+def test_keyed_entries_are_read_completely_in_several_batches(heap: bool) -> None:
     entries = tuple(Entry(_GROUP, 1, number, number) for number in _FEW)
     handle = handle_of_states([Encoded("many", "VALUE", LONG, LONG, entries)], heap=heap)
     found = only(read(handle))
@@ -747,7 +754,7 @@ def test_keyed_entries_beyond_batch_size_are_read_completely(heap: bool) -> None
         (i32(_GROUP) + pack(">hi", 0, 1) + b"\0" + _LONG_1, TRUNCATED, _ENDS, 6),
     ],
 )
-def test_damaged_heap_key_group_is_refused_with_field_and_byte(
+def test_error_for_damaged_heap_key_group_contains_key_group_and_byte(
     data: bytes, kind: ErrorKind, problem: str, at: int
 ) -> None:
     error = fails(one_group(data, value_state("one"), heap=True)[0])
@@ -755,7 +762,7 @@ def test_damaged_heap_key_group_is_refused_with_field_and_byte(
     assert (error.kind, error.file, error.byte_offset) == (kind, _WHERE, at)
 
 
-def test_heap_states_are_read_in_any_order_but_only_once() -> None:
+def test_heap_states_are_read_in_any_order_but_repeated_state_is_refused() -> None:
     one = pack(">hi", 1, 1) + b"\0" + _LONG_1 + i64(5)
     group = i32(_GROUP) + one + pack(">hi", 0, 0)
     found = one_group(group, value_state("a"), value_state("b"), heap=True)
@@ -767,7 +774,10 @@ def test_heap_states_are_read_in_any_order_but_only_once() -> None:
 
 
 def test_heap_key_group_must_start_with_its_number() -> None:
-    """The last key group determines the layout, but a different key group may still be damaged."""
+    """The decoder recognizes the layout by the last key group.
+
+    A different key group can be damaged.
+    """
     group = pack(">hi", 0, 0)
     start = encode_head(LONG, [value_state("one")])
     first, second = i32(7) + group, i32(8) + group
@@ -830,7 +840,7 @@ def test_heap_state_after_unreadable_state_is_unreadable() -> None:
     assert c.reason is not None
     assert "it is stored after the state 'java'; that state cannot be read" in c.reason
     assert "take a savepoint in canonical format" in c.reason
-    # Nothing of it is there; or it comes last.
+    # The unreadable state has no entries, or it is the last state.
     for group in (one + empty + last, last + one + filled):
         a, unreadable, c = one_group(i32(_GROUP) + group, *states, heap=True)
         assert (a.reason, c.reason) == (None, None)
@@ -877,7 +887,7 @@ _TIMERS = state("timers", composite(_TIMER, 1, of(LONG), of(VOID_NAMESPACE)), ki
 
 
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
-def test_backend_timers_are_read_and_damaged_timers_are_refused(heap: bool) -> None:
+def test_timers_in_state_backend_are_read_and_damaged_timers_are_refused(heap: bool) -> None:
     start = head(_TIMERS)
     times = (-5, 0, 1_700_000_000_000)
     timers = [when(time) + _LONG_1 + b"\0" for time in times]
@@ -926,7 +936,7 @@ def raw(*services: bytes, identifier: str = "f1cd859f", version: int = 2) -> byt
 
 
 def raw_states(*groups: bytes, first: int = _GROUP) -> KeyedStates:
-    """Key groups of raw keyed state; an empty one is nowhere (-1)."""
+    """Return the states of raw keyed state. The offset of an empty key group is -1."""
     offsets, stream = [], b""
     for group in groups:
         offsets.append(len(stream) if group else -1)
@@ -943,7 +953,7 @@ _RAW_WHERE = (
 )
 
 
-def test_raw_keyed_timers_of_operator_are_read() -> None:
+def test_timers_in_raw_keyed_state_are_read() -> None:
     next_key = next(key for key in range(2, 9999) if key_group_of(key, 128) == _GROUP + 2)
     groups = (
         raw(
@@ -968,7 +978,7 @@ def test_raw_keyed_timers_of_operator_are_read() -> None:
     sizes = [len(batch) for batch in part.batches([_GROUP])]
     assert 1 < len(sizes) < 5
     assert part.key_groups == range(_GROUP, _GROUP + 3)
-    # What begins at byte 0 is there; no key group at all has no states.
+    # A key group at byte 0 is not empty. Without any key group, no state is listed.
     assert [key_groups for key_groups, _ in part.key_group_ranges(1)] == [
         range(_GROUP, _GROUP + 1),
         range(_GROUP + 2, _GROUP + 3),
@@ -1015,7 +1025,7 @@ def test_unsupported_or_damaged_raw_keyed_state_is_refused(
         assert error.byte_offset == at
 
 
-def test_damaged_raw_timers_are_refused_with_field_and_byte() -> None:
+def test_error_for_damaged_raw_timers_contains_key_group_and_byte() -> None:
     whole = raw(service("a", [timer(1, 5), timer(1, 6)], []))
     other = raw(service("a", [timer(2, 5)], []))
     place = whole.index(timer(1, 5))
@@ -1030,7 +1040,8 @@ def test_damaged_raw_timers_are_refused_with_field_and_byte() -> None:
     assert error.problem == "its key groups are not in order"
 
 
-def test_empty_timers_with_unreadable_key_are_listed_as_unreadable() -> None:
+def test_empty_timer_state_with_unreadable_key_type_is_listed_as_unreadable() -> None:
+    """The timers after it are still read."""
     java = utf("org.apache.flink.state.JavaSerializer$JavaSerializerSnapshot") + i32(3)
     found = raw_states(raw(service("a", [], [], key=java), service("b", [timer(1, 2)], [])))
     assert [(one.name, one.readable) for one in found.states] == [

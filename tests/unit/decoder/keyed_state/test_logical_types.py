@@ -29,7 +29,7 @@ def described(name: str, flags: int = 2, fields: bytes = b"\0\0", parent: bytes 
 
 
 def java(written: bytes = b"", /, **fields: int | bytes) -> bytes:
-    """An object of these fields, numbers first; ``written``: what its class wrote besides."""
+    """Encode an object with these fields, numbers first. Its class also wrote ``written``."""
     numbers = {name: value for name, value in fields.items() if isinstance(value, int)}
     objects = {name: value for name, value in fields.items() if isinstance(value, bytes)}
     named = b"".join(b"I" + utf(name) for name in numbers)
@@ -69,14 +69,14 @@ def row_of(*types: bytes) -> bytes:
 
 
 def value_of(type_: bytes, slot: bytes, beside: bytes = b"") -> object:
-    """The one field of a row, whose slot holds this."""
+    """Return the value of a row's only field with these bytes in its slot."""
     data = bytes(8) + slot + beside
     (line,) = json_entries(only(read(handle_of_value(row_of(type_), pack(">i", len(data)) + data))))
     return line["value"]["f0"]
 
 
 def place(length: int) -> bytes:
-    """Where the part of a row of one field stands."""
+    """Encode the place of the variable-length part of a row with one field."""
     return pack("<ii", length, 16)
 
 
@@ -100,7 +100,7 @@ def test_logical_row_type_without_fields_has_empty_value() -> None:
     assert value_of(logical("ROW", fields=java(size=0)), place(8), bytes(8)) == {}
 
 
-def test_attributes_of_structured_super_type_come_first() -> None:
+def test_attributes_of_structured_supertype_precede_attributes_of_subtype() -> None:
     top = logical("STRUCTURED_TYPE", attributes=array_list(field("a", INT)), superType=_NULL)
     middle = logical("STRUCTURED_TYPE", attributes=array_list(field("b", INT)), superType=top)
     low = logical("STRUCTURED_TYPE", attributes=array_list(field("c", INT)), superType=middle)

@@ -50,7 +50,7 @@ _LEFT = "bytes are left over after a value"
 _NO_TIME = "an invalid date or time"
 _NEGATIVE = "a count cannot be negative: -1"
 _NO_BOOLEAN = "a boolean is 0 or 1, not 2"
-# Where the key of the one entry begins in its key group.
+# The start of the only entry's key in its key group.
 _KEY_AT = 6
 
 
@@ -84,7 +84,7 @@ def value_of(serializer: bytes, value: bytes, *, heap: bool = False, flink: str 
 
 
 def refuse(serializer: bytes, value: bytes, kind: ErrorKind, problem: str, flink: str) -> None:
-    # In the heap backend's form nothing follows the last value.
+    # In the heap layout, no bytes follow the last value.
     with pytest.raises(DecodeError) as refused:
         value_of(serializer, value, heap=kind is TRUNCATED, flink=flink)
     error = refused.value
@@ -94,7 +94,7 @@ def refuse(serializer: bytes, value: bytes, kind: ErrorKind, problem: str, flink
     assert error.field == "state 'state'"
 
 
-def test_keyed_value_error_contains_state_and_key_group() -> None:
+def test_error_for_keyed_value_contains_state_and_key_group() -> None:
     with pytest.raises(DecodeError) as refused:
         value_of(snapshot("boolean"), b"\2", heap=True)
     error = refused.value
@@ -163,7 +163,7 @@ _JAN = i32(1_000_000_000)
         ("instant", b"\x7f" + bytes(11), CORRUPT, _NO_TIME),
         ("instant", b"\x80" + bytes(11), CORRUPT, _NO_TIME),
         ("sql timestamp", bytes(8) + i32(-1), CORRUPT, _NO_TIME),
-        # Texts: a length of more bytes, or of another form, than Flink's; characters alike.
+        # Lengths and characters of strings with more bytes than Flink writes, or in other forms.
         ("string", b"\x80\0", CORRUPT, "the length of a string is not one that Flink writes"),
         ("string", b"\x81\0", CORRUPT, "the length of a string is not one that Flink writes"),
         ("string", b"\x81\x80\x80\x80\x08", CORRUPT, "the length of a string is not one"),
@@ -190,14 +190,14 @@ def test_number_of_maximum_size_is_read() -> None:
     assert value == str(0x7F << 8 * 1023)
 
 
-def test_zero_byte_values_are_limited_in_number() -> None:
+def test_number_of_values_without_bytes_is_limited() -> None:
     nothings = composed(ListOf(BytesSerializer(snapshot("null value"))))
     assert value_of(nothings, i32(1 << 16)) == [None] * (1 << 16)
     problem = "more than 65536 values without bytes"
     refuse(nothings, i32((1 << 16) + 1), CORRUPT, problem, "2.2")
 
 
-def test_keyed_value_error_points_to_first_byte_of_entry() -> None:
+def test_error_for_keyed_value_contains_offset_of_entry() -> None:
     for heap, at in ((False, _KEY_AT), (True, 6)):
         with pytest.raises(DecodeError) as refused:
             value_of(snapshot("boolean"), b"\2", heap=heap)
@@ -207,7 +207,7 @@ def test_keyed_value_error_points_to_first_byte_of_entry() -> None:
         assert (refused.value.kind, refused.value.byte_offset) == (TRUNCATED, at)
 
 
-# -- SQL's binary rows, arrays and maps: little-endian -------------------------------------------
+# -- SQL's binary rows, arrays, and maps: little-endian ------------------------------------------
 
 _ARRAY = "ArrayData"  # of BIGINT
 _TEXTS = "ArrayData of STRING"
@@ -233,7 +233,7 @@ def sized(data: bytes) -> bytes:
         (_TEXTS, le(1, 0, 1, -1), CORRUPT, "127 bytes in a slot of 7"),
         (_TEXTS, le(1, 0, -4, 16), CORRUPT, "a part of -4 bytes at byte 16 of 16"),
         (_TEXTS, le(1, 0) + b"abcdefg\x88", CORRUPT, "8 bytes in a slot of 7"),
-        # Two that lie in one place.
+        # Two strings in the same place.
         (
             _TEXTS,
             le(2, 0, 8, 24, 8, 24) + b"abcdefgh",
@@ -276,7 +276,7 @@ def test_sql_row_parts_must_not_overlap() -> None:
 
 # -- Kryo -----------------------------------------------------------------------------------------
 
-# Named for the first time, an ArrayList that is new.
+# A new ArrayList, whose class is named for the first time.
 _LIST = b"\1\0java.util.ArrayLis\xf4\1"
 _MANY = b"\xff\xff\xff\xff\x0f"
 _DEEP = "objects nested more than 64 deep"
@@ -311,7 +311,7 @@ def _kryo_name(name: str) -> bytes:
         (None, b"\x0a" + bytes(7), TRUNCATED, _ENDS),
         (None, b"\2", TRUNCATED, _ENDS),
         (None, b"\2\2\2", CORRUPT, f"1 {_LEFT}"),
-        # A list in itself; what it holds is not known yet.
+        # A list that contains itself. The decoder has not finished the inner list.
         ("1.20", _LIST + b"\1" + b"\1\0\2", UNSUPPORTED, "an object that contains itself"),
         ("2.2", _LIST + b"\2" + b"\1\0\2", UNSUPPORTED, "an object that contains itself"),
         ("1.20", _LIST + b"\1" + b"\1\0\3", CORRUPT, "a reference to nothing"),
@@ -407,7 +407,7 @@ def test_value_that_kryo_never_writes_is_refused(
 
 
 def _nested(lists: int, flink: str) -> bytes:
-    """An Integer in so many lists."""
+    """Encode an Integer in this number of nested lists."""
     one = b"\1" if flink == "1.20" else b"\2"
     first = _LIST + one
     return first + (b"\1\0\1" + one) * (lists - 1) + b"\2\2"
@@ -467,10 +467,10 @@ def test_kryo_singleton_collection_nesting_is_limited_to_64_levels(name: str, fl
         ("[Ljava.lang.Integer;", 5, "java.lang.Integer"),
     ],
 )
-def test_kryo_type_with_job_serializer_for_its_part_is_unreadable(
+def test_kryo_type_is_unreadable_if_job_registers_serializer_for_its_part(
     name: str, version: int, part: str
 ) -> None:
-    """Kryo looks up the serializer of each field and element whose class is final."""
+    """Kryo uses the registered serializer for each field or element whose class is final."""
     refused = kryo.kryo_type(name, [(part, False)], (), version)
     assert refused == types.Unreadable(
         name, f"Kryo writes it, with the job's own serializer for {part}"
@@ -480,12 +480,13 @@ def test_kryo_type_with_job_serializer_for_its_part_is_unreadable(
     assert isinstance(kryo.kryo_type(name, other, (), version), types.Kryo)
 
 
-def test_kryo_5_date_time_ignores_job_serializers_of_its_parts() -> None:
+def test_kryo_5_date_time_is_readable_if_job_registers_serializer_for_its_part() -> None:
+    """Kryo 5 writes the date in a date-time without the registered serializer."""
     own = [("java.time.LocalDate", False)]
     assert isinstance(kryo.kryo_type("java.time.LocalDateTime", own, (), 5), types.Kryo)
 
 
-def test_kryo_object_with_job_serializer_for_its_part_is_refused() -> None:
+def test_kryo_object_is_refused_if_job_registers_serializer_for_its_part() -> None:
     """The job's LocalDate serializer writes the month first, so 6 May looks like 5 June."""
     own = kryo.kryo_type("java.lang.Object", [("java.time.LocalDate", False)], (), 2)
     assert isinstance(own, types.Kryo)
@@ -496,7 +497,7 @@ def test_kryo_object_with_job_serializer_for_its_part_is_refused() -> None:
     assert (refused.value.kind, refused.value.problem) == (UNSUPPORTED, problem)
 
 
-def test_kryo_nulls_are_limited_in_number() -> None:
+def test_number_of_nulls_in_kryo_collection_is_limited() -> None:
     serializer = snapshot("Kryo Integer")
 
     def nulls(count: int) -> bytes:
@@ -526,7 +527,7 @@ def test_kryo_references_count_toward_object_limit(
     assert value_of(serializer, value, flink=flink) == [[1], [1], [1], [1]]
     monkeypatch.setattr(kryo, "_MAX_OBJECTS", 11)
     refuse(serializer, value, CORRUPT, "Kryo: more than 11 objects in one value", flink)
-    # Four before the first reference.
+    # Four objects precede the first reference.
     monkeypatch.setattr(kryo, "_MAX_OBJECTS", 4)
     refuse(serializer, value, CORRUPT, "Kryo: more than 4 objects in one value", flink)
     monkeypatch.setattr(kryo, "_MAX_OBJECTS", 3)
@@ -594,7 +595,7 @@ AVRO = "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot"
 
 
 def avro(schema: Any, *, version: int = 2) -> bytes:
-    """Of version 2, which writes its texts as Java does."""
+    """Encode an Avro snapshot. Version 2 writes its strings with Java's writeUTF."""
     out = DataOutput()
     out.utf(AVRO)
     out.i32(version)
@@ -708,7 +709,7 @@ _DEEP_SCHEMA = '{"type": "array", "items": '
 
 
 def _records(depth: int) -> str:
-    """An int in so many records."""
+    """Return the schema of an int in this number of nested records."""
     found = '"int"'
     for number in range(depth):
         fields = f'[{{"name": "f", "type": {found}}}]'
@@ -763,7 +764,7 @@ def test_invalid_avro_schema_is_refused(schema: str, problem: str) -> None:
         (_DEEP_SCHEMA * 31 + '"int"' + "}" * 31, b"\0", []),
         ('{"type": {"type": "int"}}', i32(5), 5),
         ('{"type": "error", "name": "R", "fields": []}', b"", {}),
-        # The namespace of what stands around it; one of its own; one in the name.
+        # A namespace of the enclosing record, of the type itself, and in the name.
         (
             '{"type": "record", "name": "a.R", "fields": [{"name": "f", "type":'
             ' {"type": "enum", "name": "E", "symbols": ["X"]}}, {"name": "g", "type": "a.E"},'
@@ -787,7 +788,9 @@ def test_valid_avro_schema_is_accepted(schema: str, value: bytes, expected: Any)
 
 
 @pytest.mark.parametrize(("flink", "half"), [("1.20", b"\xd8\0"), ("2.2", b"\0\xd8")])
-def test_kryo_lone_surrogate_becomes_replacement_character(flink: str, half: bytes) -> None:
+def test_lone_surrogate_in_kryo_string_becomes_replacement_character(
+    flink: str, half: bytes
+) -> None:
     assert value_of(snapshot("Kryo Integer", flink), b"\7" + half, flink=flink) == "\ufffd"
 
 
@@ -799,7 +802,7 @@ def test_pojo_subclass_is_read_with_its_own_fields() -> None:
     base = Pojo("Base", (("a", STRING),))
     out = DataOutput()
     base.write_snapshot(out)
-    # The last map but one, and the last: a registered subclass, one that is not.
+    # The last two maps contain a registered subclass and an unregistered subclass.
     data, empty = out.to_bytes(), pack(">qi", 0x4F2C69A3D70, 0)
     assert data.endswith(empty * 2)
     maps = DataOutput()

@@ -40,7 +40,7 @@ def _row(key: int) -> bytes:
 
 
 def _database(directory: Path, rows: dict[bytes, bytes], family: str = "count") -> dict[str, bytes]:
-    """By name, RocksDB's files of a column family."""
+    """Return RocksDB's files of a column family by name."""
     files = write_rocksdb(directory, family, rows.items())
     return {file.name: file.read_bytes() for file in files}
 
@@ -75,14 +75,14 @@ def test_rows_of_rocksdb_column_family_are_read_per_key_group(tmp_path: Path) ->
     files = _database(tmp_path / "db", {_row(key): pack(">q", 10 * key) for key in _KEYS})
     found = json_entries(_state(files))
     assert sorted((line["key"], line["value"]) for line in found) == [(1, 10), (2, 20), (3, 30)]
-    # The files may hold rows of other subtasks' key groups.
+    # The files can contain rows in key groups of other subtasks.
     group = key_group_of(2, _MAX_PARALLELISM)
     assert [line["key"] for line in json_entries(_state(files, group, 1))] == [2]
 
 
 @pytest.mark.slow
 def test_many_rows_of_key_group_are_read_in_batches(tmp_path: Path) -> None:
-    """Each row has its own namespace. The batches together contain every row."""
+    """Together, the batches contain every row."""
     group = key_group_of(1, _MAX_PARALLELISM)
     keys = [key for key in range(400_000) if key_group_of(key, _MAX_PARALLELISM) == group][:2100]
     files = _database(tmp_path / "db", {_row(key): pack(">q", key) for key in keys})

@@ -13,7 +13,7 @@ from tests.support.keyed_bytes import handle_of_value, only, read
 
 
 def _class_names(type_: Any) -> Iterator[str]:
-    """Of a type and of all that are in it."""
+    """Yield the class names of a type and of all types in it."""
     if isinstance(type_, tuple):
         for one in type_:
             yield from _class_names(one)

@@ -39,26 +39,26 @@ from tests.support.memory_files import MemoryFiles
 
 _FILE = "/flink/checkpoints/chk-1/state"
 _MIB = 1024 * 1024
-# Of a stream of more than 8 MiB.
+# The sizes of values in a stream of more than 8 MiB.
 _SIZES = (5 * _MIB, 4 * _MIB, 10)
 
 
 class Counted(MemoryFiles):
-    """Notes how many bytes of the file are read, each time."""
+    """Record the number of bytes of each read of the file."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         super().__init__(files)
         self.reads: list[int] = []
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
-        data = bytes(bytearray(self.files[path][start : start + size]))  # never the file's own
+        data = bytes(bytearray(self.files[path][start : start + size]))  # a copy
         if path == _FILE:
             self.reads.append(len(data))
         return data
 
 
 def _keys() -> list[int]:
-    """A key for each of three key groups."""
+    """Return one key for each of three key groups."""
     return [
         next(key for key in range(9999) if key_group_of(key, 128) == group) for group in (7, 8, 9)
     ]
@@ -185,7 +185,7 @@ def test_truncated_large_keyed_state_stream_is_refused() -> None:
 
 
 def _blobs(count: int, size: int) -> tuple[bytes, tuple[int, ...]]:
-    """A stream of one key group, of as many entries."""
+    """Return a stream with one key group that has this number of entries."""
     head = encode_head(LONG, [Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, ())])
     keys = _keys_of(7, count)
     value = pack(">i", size) + bytes(size)
@@ -196,7 +196,10 @@ def _blobs(count: int, size: int) -> tuple[bytes, tuple[int, ...]]:
 def test_canonical_key_group_over_read_limit_is_read_in_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A key group of a large RocksDB savepoint can be 300 MB in size; the limits here are lower."""
+    """A key group of a large RocksDB savepoint can have 300 MB.
+
+    The limits in this test are lower.
+    """
     monkeypatch.setattr(locate, "MAX_STATE_BYTES", _MIB)
     monkeypatch.setattr(parts, "_BLOCK_BYTES", _MIB // 2)
     monkeypatch.setattr(streams, "_MAX_WHOLE_BYTES", _MIB)
@@ -242,7 +245,7 @@ def test_block_boundaries_do_not_change_keyed_entries(
 @pytest.mark.parametrize("left_over", [b"", b"\0"])
 @pytest.mark.parametrize("cut", range(1, 30))
 @pytest.mark.slow
-def test_truncated_key_group_in_blocks_is_refused(
+def test_truncated_key_group_is_refused_if_read_in_blocks(
     cut: int, left_over: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "_BLOCK_BYTES", 10)
@@ -287,14 +290,15 @@ def test_truncated_heap_key_group_has_same_result_in_parts_and_as_whole(
         except DecodeError as error:
             return error.kind, error.problem
 
-    ends = range(offsets[0] + 5, len(data) + 1)  # the key group's number tells the layout
+    # The decoder recognizes the layout by the key group's number.
+    ends = range(offsets[0] + 5, len(data) + 1)
     whole = [made(end, changed) for end in ends for changed in (False, True)]
     monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", block)
     monkeypatch.setattr(parts, "_MAX_WHOLE_BYTES", 0)
     assert [made(end, changed) for end in ends for changed in (False, True)] == whole
 
 
-def test_reading_of_entry_that_spans_many_blocks_restarts_few_times(
+def test_reader_restarts_few_times_for_entry_that_spans_many_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     blob = Entry(7, _keys()[0], None, bytes(_MIB))
