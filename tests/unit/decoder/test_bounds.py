@@ -373,7 +373,7 @@ def test_seed_directory_gets_mode_from_umask(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("read", [read_starting_offsets, read_group_csv])
-def test_binary_file_and_device_are_refused_as_text(tmp_path: Path, read: Any) -> None:
+def test_binary_file_and_device_are_not_read_as_text(tmp_path: Path, read: Any) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError) as refused:

@@ -327,7 +327,7 @@ def test_excessive_nesting_in_metadata_is_refused(
         assert refused.value.kind is ErrorKind.CORRUPT
 
 
-def test_objects_nested_in_place_of_field_class_names_are_refused() -> None:
+def test_objects_in_place_of_class_names_are_refused_if_nested_too_deeply() -> None:
     with pytest.raises(DecodeError, match="nested more than 64 deep"):
         parse_metadata(_nested_fields(_DEEP), "_metadata")
 

@@ -95,7 +95,7 @@ def _refused(read: Callable[[], object]) -> DecodeError:
 
 @pytest.mark.parametrize("number", _MANY)
 @pytest.mark.parametrize(("version", "item", "left"), [(1, 7, 0), (2, 11, 1), (3, 31, 1)])
-def test_enumerator_partition_count_over_remaining_bytes_is_refused(
+def test_partition_count_that_needs_more_than_remaining_bytes_is_refused(
     version: int, item: int, left: int, number: int
 ) -> None:
     entries = [EnumeratorSplit(KafkaSplit("a", partition, EARLIEST)) for partition in range(number)]
@@ -151,7 +151,7 @@ def test_counts_in_enumerator_version_0_are_checked_against_remaining_bytes() ->
     assert error.field == "splits"
 
 
-def test_operator_count_over_remaining_bytes_is_refused() -> None:
+def test_operator_count_that_needs_more_than_remaining_bytes_is_refused() -> None:
     for number in (0, 1, 3):
         data = metadata([operator([], number=one) for one in range(number)])
         error = _refused(lambda data=data: parse_metadata(_one_more(data, 20), "bytes"))  # type: ignore[misc]
@@ -161,7 +161,7 @@ def test_operator_count_over_remaining_bytes_is_refused() -> None:
         assert error.field == "operators"
 
 
-def test_transaction_count_over_remaining_bytes_is_refused() -> None:
+def test_transaction_count_that_needs_more_than_remaining_bytes_is_refused() -> None:
     data = encode_writer_element("p", 2, {"": 5})
     error = _refused(lambda: read_writer_state(_one_more(data, len(data) - 14), "w"))
     assert error.problem == "2 items of at least 10 bytes cannot fit into the 10 bytes left"
@@ -169,7 +169,9 @@ def test_transaction_count_over_remaining_bytes_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("code", "size"), [("B", 1), ("S", 2), ("I", 4), ("J", 8), ("Z", 1)])
-def test_java_array_length_over_remaining_bytes_is_refused(code: str, size: int) -> None:
+def test_java_array_length_that_needs_more_than_remaining_bytes_is_refused(
+    code: str, size: int
+) -> None:
     data = b"\xac\xed\0\5\x75" + java_class(f"[{code}") + pack(">i", 9) + bytes(8 * size)
     error = _refused(lambda: read_object_stream(Cursor(data, "bytes")))
     assert error.problem == (

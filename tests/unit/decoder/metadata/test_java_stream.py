@@ -60,7 +60,7 @@ def _fields(data: bytes) -> dict[str, JavaValue]:
         (_object(b""), JavaObject("A", {}, [])),
     ],
 )
-def test_java_stream_values_are_read(value: bytes, expected: JavaValue) -> None:
+def test_values_of_java_stream_are_read(value: bytes, expected: JavaValue) -> None:
     assert _read(value) == expected
     assert _fields(_object(value, _field("L", "held"))) == {"held": expected}
 
@@ -78,7 +78,9 @@ def test_java_stream_values_are_read(value: bytes, expected: JavaValue) -> None:
         ("F", bytes(4), None),
     ],
 )
-def test_java_stream_primitive_fields_are_read(code: str, data: bytes, value: int | None) -> None:
+def test_primitive_fields_of_java_stream_are_read(
+    code: str, data: bytes, value: int | None
+) -> None:
     fields = _fields(_object(data + _text("behind"), _field(code, "a"), _field("L", "b")))
     assert fields == ({"b": "behind"} if value is None else {"a": value, "b": "behind"})
 
@@ -93,7 +95,7 @@ def test_java_stream_primitive_fields_are_read(code: str, data: bytes, value: in
         ("[B", pack(">i", 0), []),
     ],
 )
-def test_java_stream_arrays_are_read(name: str, data: bytes, elements: list[JavaValue]) -> None:
+def test_arrays_of_java_stream_are_read(name: str, data: bytes, elements: list[JavaValue]) -> None:
     assert _read(b"\x75" + java_class(name) + data) == JavaArray(elements)
 
 

@@ -78,7 +78,7 @@ def test_changelog_changes_are_counted(handle: object) -> None:
     assert found.change_count > 0
 
 
-def test_changelog_base_handles_are_read() -> None:
+def test_base_handles_of_changelog_are_read() -> None:
     groups, files = _read(_GROUPS)[0], _read(_FILES)[0]
     assert isinstance(groups, KeyGroupsState) and isinstance(files, IncrementalState)
     handle = replace(_CHANGELOG, first_key_group=3, key_groups=4, materialized=(_GROUPS, _FILES))
@@ -86,7 +86,7 @@ def test_changelog_base_handles_are_read() -> None:
     assert _read(handle)[0] == ChangelogState((groups, files), 0)
 
 
-def test_rescaled_changelog_base_is_limited_to_key_groups_of_subtask() -> None:
+def test_base_of_rescaled_changelog_is_limited_to_key_groups_of_subtask() -> None:
     """After rescaling, the base can contain more key groups than the subtask's changelog.
 
     The result contains only the key groups that both contain.

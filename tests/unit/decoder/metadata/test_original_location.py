@@ -67,6 +67,7 @@ def _warnings(chk: Path) -> str:
 
 
 def test_copied_checkpoint_has_unknown_age(tmp_path: Path) -> None:
+    """The time of its metadata file can be the time of the copy."""
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     copy = shutil.copytree(savepoint, tmp_path / savepoint.name, copy_function=shutil.copyfile)
     os.utime(copy / "_metadata", (1_790_000_000, 1_790_000_000))

@@ -61,7 +61,7 @@ def test_metadata_version_2_is_read_and_unused_fields_are_skipped() -> None:
         (_CHAIN_LENGTH + 20, 1, "Flink 1.1"),  # state of Checkpointed
     ],
 )
-def test_fields_impossible_in_metadata_version_2_are_refused(
+def test_impossible_field_values_in_metadata_version_2_are_refused(
     place: int, value: int, says: str
 ) -> None:
     data = bytearray(_V2)
@@ -70,7 +70,8 @@ def test_fields_impossible_in_metadata_version_2_are_refused(
         parse_metadata(bytes(data), "_metadata")
 
 
-def test_raw_state_bytes_are_counted_separately() -> None:
+def test_raw_state_bytes_are_also_counted_separately() -> None:
+    """The sizes of the operator state and the keyed state include raw state."""
     handle = PartitionableHandle((), FileHandle("file:/a", 1000))
     keyed = KeyGroupsHandle(0, (0,), FileHandle("file:/b", 200), None)
     subtask = Subtask(0, raw_operator=handle, managed_operator=handle, raw_keyed=keyed)

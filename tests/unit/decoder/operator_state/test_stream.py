@@ -121,7 +121,7 @@ def test_skippable_chunk_is_skipped(kind: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [0x02, 0x7F])
-def test_unknown_unskippable_chunk_is_refused(kind: int) -> None:
+def test_unknown_chunk_that_must_not_be_skipped_is_refused(kind: int) -> None:
     """Section 4.5 of framing_format.txt defines such chunks as reserved and not skippable."""
     stream, (place,) = _stream([b"abc"], True)
     element = stream[:place] + bytes([kind, 2, 0, 0]) + b"no" + stream[place:]

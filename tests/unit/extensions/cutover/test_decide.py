@@ -211,7 +211,7 @@ _ENDED = StopAttempt(savepoint="/s/savepoint-1")
         ({"flink": {"savepoint": "/s"}}, None, "done", "done"),
     ],
 )
-def test_check_and_stop_decisions_follow_job_state(
+def test_decisions_of_check_and_stop_steps_depend_on_state_of_job(
     record: dict[str, Any], job: Any, check: Any, stop: Any
 ) -> None:
     facts = _facts(_record(**record), job=job, plan=None)
@@ -234,7 +234,7 @@ def test_check_step_is_repeated_if_savepoint_in_spec_changes(
     assert _shown(_decide("check", facts)) == decision
 
 
-def test_job_forgotten_by_flink_and_failed_job_get_different_remedies() -> None:
+def test_remedies_differ_for_failed_job_and_job_that_flink_no_longer_lists() -> None:
     def reason(job: JobToStop) -> Message:
         return _reason(_decide("stop", _facts(_record(**_ASKED), job=job)))
 
@@ -274,7 +274,7 @@ def test_job_forgotten_by_flink_and_failed_job_get_different_remedies() -> None:
         (False, {"finished": True, "savepoint_sha256": "1" * 64}, _AWAY, None, "no answer"),
     ],
 )
-def test_clean_step_decision_follows_savepoint_and_job_state(
+def test_decision_of_clean_step_depends_on_savepoint_and_state_of_job(
     others: bool, flink: dict[str, Any], savepoint: Any, job: Any, decision: Any
 ) -> None:
     written = flink.pop("written", None)
@@ -350,7 +350,7 @@ _RAN = {"start": StartReport(at="now", returned=None)}
         ({}, Unavailable(OSError("away")), "no answer", Started.NO),
     ],
 )
-def test_apply_step_decision_follows_group_offsets(
+def test_decision_of_apply_step_depends_on_offsets_of_group(
     record: dict[str, Any], target: Any, apply: Any, begun: Started
 ) -> None:
     facts = _facts(_record(**record), target=target)
@@ -603,7 +603,7 @@ _BY_ANOTHER = {
         ),
     ],
 )
-def test_apply_step_decision_follows_location_content(
+def test_decision_of_apply_step_depends_on_content_of_location(
     record: dict[str, Any], target: Any, more: dict[str, Any], apply: Any, begun: Started
 ) -> None:
     facts = _facts(_record(**record), target=target, **more)
@@ -735,7 +735,7 @@ def test_rollback_is_refused_if_both_job_and_query_run() -> None:
 @pytest.mark.parametrize(
     "target", [_location(last_planned_batch=0), _group(*_BOTH, members=1, by=_ID)]
 )
-def test_finished_cut_over_rechecks_for_restarted_job(target: Any) -> None:
+def test_rerun_of_finished_cut_over_detects_restarted_job(target: Any) -> None:
     """Regression: A rerun of a finished cut-over reported "3 ok" while the job ran."""
     facts = _facts(_record(**_SEEDED, state="done"), target=target)
     assert _decide("verify-again", facts) is Action.VERIFY
@@ -815,7 +815,7 @@ def test_start_is_verified_only_if_restart_of_job_is_ruled_out() -> None:
         (Unavailable(OSError("away")), {}, "no answer", "no answer"),
     ],
 )
-def test_start_and_first_batch_decisions_follow_target_state(
+def test_decisions_of_start_and_first_batch_steps_depend_on_state_of_target(
     target: Any, more: dict[str, Any], start: Any, first: Any
 ) -> None:
     facts = _facts(_record(**_SEEDED), target=target, **{"start": True, **more})

@@ -542,7 +542,7 @@ def test_clean_step_requires_finished_job(
         ({"checkpoint-dir": "query"}, None, True),
     ],
 )
-def test_flink_job_that_reads_target_group_is_restart_only_if_restored_from_savepoint(
+def test_job_that_reads_target_group_counts_as_restarted_only_if_it_restored_savepoint(
     target: dict[str, str],
     restored: str | None,
     again: bool,
@@ -611,7 +611,7 @@ def test_recovered_job_counts_as_possibly_restarted_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["orders", "another"])
-def test_job_restored_from_original_of_copied_savepoint_counts_as_restart(
+def test_job_restored_from_original_of_copied_savepoint_counts_as_restarted(
     name: str, flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
     """Regression: The job was older than the copy of the savepoint and had a different name."""

@@ -528,7 +528,9 @@ _OF_A_KEY = "two clusters; if not, add move.one-cluster: true"
 
 
 @pytest.mark.parametrize("kind", [Refused, CutOverStopped])
-def test_halted_step_is_stored_in_cut_over_record(kind: type[Exception], world: World) -> None:
+def test_refused_or_stopped_step_is_stored_in_cut_over_record(
+    kind: type[Exception], world: World
+) -> None:
     def halt() -> Exception:
         told = (f"two clusters; if not, add {option('one_cluster', True)}", "move it")
         return Refused(told) if kind is Refused else CutOverStopped(*told)

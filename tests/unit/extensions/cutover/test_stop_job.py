@@ -499,7 +499,7 @@ def test_adopted_location_is_reported_as_written_despite_full_disk(
         ("record after location", "the target is written"),
     ],
 )
-def test_failed_write_of_seed_reports_state_of_target(
+def test_message_for_failed_write_of_seed_reports_state_of_target(
     seeded: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -819,7 +819,7 @@ def test_location_of_failed_prime_command_is_refused_until_it_is_removed(primed:
 
 
 @pytest.mark.slow
-def test_spec_may_change_after_failed_prime_is_removed_and_rolled_back(primed: Path) -> None:
+def test_spec_may_change_after_rollback_of_failed_prime_command(primed: Path) -> None:
     _not_written(primed)
     spec = _fails(primed)
     shutil.rmtree(primed.parent / "query")

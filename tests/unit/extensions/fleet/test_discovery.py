@@ -197,11 +197,12 @@ def test_jobs_may_share_a_directory(tmp_path: Path) -> None:
     assert candidate.job_id is None
 
 
-def test_subsumed_checkpoint_is_replaced_by_newer_checkpoint(estate: Path) -> None:
-    """Flink deleted the checkpoints during the scan.
+def test_newer_checkpoint_is_read_if_flink_deletes_newest_checkpoint_during_scan(
+    estate: Path,
+) -> None:
+    """Only ``latest_only`` reads the newer checkpoint.
 
-    Only ``latest_only`` reads the newer checkpoint instead. Otherwise, each deleted checkpoint
-    is reported as not found.
+    Without it, each deleted checkpoint is reported as not found.
     """
     job = estate / "team" / JOB
     newest = found(job, latest_only=True)

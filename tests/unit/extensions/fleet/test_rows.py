@@ -314,7 +314,7 @@ class Buggy(Files):
         return super().read_range(path, start, size)
 
 
-def test_internal_error_affects_single_checkpoint(tmp_path: Path) -> None:
+def test_internal_error_for_one_checkpoint_does_not_affect_others(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         write_source(tmp_path / f"chk-{number}", {0: splits("t", [1])})
     told = list(rows(CheckpointView.POSITIONS, tmp_path, files=Buggy()))

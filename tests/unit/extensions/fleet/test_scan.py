@@ -430,7 +430,9 @@ def test_scan_with_master_but_without_pyspark_reports_install_command(tmp_path: 
 
 
 @pytest.mark.slow
-def test_scan_without_pyarrow_reports_install_command_and_writes_csv(tmp_path: Path) -> None:
+def test_scan_without_pyarrow_writes_csv_and_reports_install_command_for_parquet(
+    tmp_path: Path,
+) -> None:
     chk = write_source(tmp_path / "e" / "chk-7", {0: splits("t", [3, 4])})
     done = _without("pyarrow", chk, "--output", tmp_path / "out")
     assert (done.returncode, done.stdout) == (2, "")

@@ -149,7 +149,7 @@ def test_csv_columns_match_fields_of_state() -> None:
     assert isinstance(json.loads(row["value"]), list)
 
 
-def test_state_table_is_limited_and_reports_more_entries(tmp_path: Path) -> None:
+def test_table_of_state_shows_first_50_entries_and_message_reports_more(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 60)
     done = migrate("state", chk, "--state", "total", "--format", "table")
     assert len(done.stdout.splitlines()) == 51
@@ -294,7 +294,7 @@ def test_changelog_state_is_refused() -> None:
 # -- streaming -----------------------------------------------------------------------------------
 
 
-def test_limit_option_of_state_stops_reading_before_damage(tmp_path: Path) -> None:
+def test_limit_option_stops_reading_state_before_damaged_entries(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 500)
     state = chk / "totals"
     data = bytearray(state.read_bytes())

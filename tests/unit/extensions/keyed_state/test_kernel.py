@@ -93,7 +93,7 @@ def _by_the_kernel(state: KeyedState, rows: int) -> None:
         ("VALUE", of.NullableOf(of.LONG, 8), [None, 4], 2),
     ],
 )
-def test_compiled_kernel_reads_supported_value_shapes(
+def test_compiled_kernel_reads_values_of_supported_types(
     heap: bool, kind: Kind, value: of.Serializer, values: list[Any], rows: int
 ) -> None:
     state = _read(_state(kind, value, values), heap=heap)["state"]

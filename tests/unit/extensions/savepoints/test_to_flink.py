@@ -225,7 +225,7 @@ def test_partitions_missing_from_partitions_option_keep_their_positions(here: Pa
 
 
 @pytest.mark.parametrize("header_per_state", [False, True], ids=["2.2", "1.18.1"])
-def test_remaining_compressed_states_are_unchanged(here: Path, header_per_state: bool) -> None:
+def test_other_compressed_states_are_unchanged(here: Path, header_per_state: bool) -> None:
     """Regression: The savepoint was refused unless each state had a header, as in Flink 1.18.1."""
     held = {n: [encode_legacy_element("t", n, 10)] for n in range(2)}
     operator = legacy_operator(held, compressed=True, header_per_state=header_per_state)
@@ -444,7 +444,9 @@ def test_cluster_option_applies_to_savepoint_and_to_new_positions(here: Path) ->
     assert _by_cluster() == {"east": 3, "west": 6}
 
 
-def test_cluster_option_applies_to_new_positions_if_savepoint_names_no_cluster(here: Path) -> None:
+def test_cluster_option_applies_to_new_positions_if_cluster_of_savepoint_is_unknown(
+    here: Path,
+) -> None:
     """Regression: `migrate` reported that no such cluster exists, although the positions had it."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
@@ -542,7 +544,7 @@ def _apart(
 
 
 @pytest.mark.parametrize(("own", "of_other"), [(None, "east"), ("east", None)])
-def test_partition_is_refused_if_only_one_of_two_sources_names_its_cluster(
+def test_partition_is_refused_if_cluster_of_one_of_two_sources_is_unknown(
     own: str | None, of_other: str | None
 ) -> None:
     """Regression: Partitions of the second source were omitted, but the clusters may differ."""

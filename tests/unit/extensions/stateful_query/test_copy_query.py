@@ -189,8 +189,8 @@ def test_symbolic_link_in_query_is_refused(here: Path, name: str) -> None:
     assert not Path("new").exists()
 
 
-def test_duplicate_query_id_is_warned_about(here: Path) -> None:
-    """Regression: For a second copy, a table skipped the batches that the first had written."""
+def test_copy_query_warns_of_duplicate_query_id(here: Path) -> None:
+    """Regression: A table skipped the batches of a second copy, because the IDs were equal."""
     for out in ("new", "again"):
         assert "[query-copied]" in _keep(_STATEFUL, out=out).stderr
 
@@ -208,8 +208,11 @@ def test_copy_of_query_at_its_own_positions_has_no_warning_about_state(
     assert "[query-state]" not in result.stderr
 
 
-def test_state_of_query_used_only_for_positions_triggers_warning(here: Path) -> None:
-    """Regression: The warning did not state whose rows the copy lacks."""
+def test_copy_query_warns_that_state_of_second_query_is_not_copied(here: Path) -> None:
+    """Regression: The warning did not state whose rows the copy lacks.
+
+    The second query provides only the positions.
+    """
     spark_directory(Path("other"), {**_STATEFUL, "state/0/0/1.delta": "rows of the other query"})
     result = _keep(_STATEFUL, side="spark:other")
     assert result.code == 0, result.stderr
@@ -293,9 +296,9 @@ def test_copy_query_requires_sink_at_newest_committed_batch(here: Path) -> None:
 
 
 def test_copy_of_query_with_file_sink_warns_of_missing_batches(here: Path) -> None:
-    """Regression: Spark does not read the sink, and the query fails at batch 9.
+    """Regression: Without a warning, the query failed at batch 9, when the sink compacts its log.
 
-    Batch 9 compacts the log of the sink.
+    Spark could not read the sink either.
     """
     result = _keep(_STATEFUL, "--sink", "sink")
     assert result.code == 0
