@@ -54,12 +54,12 @@ import java.util.TreeMap;
 import java.util.UUID;
 
 /**
- * Has Flink's own serializers write a metadata file with every kind of state handle that the
- * running release can write in a version of the metadata.
+ * Writes a metadata file with Flink's own serializers. The file contains every kind of state handle
+ * that this release of Flink can write in the given metadata version.
  *
- * <p>{@code AllHandles metadata VERSION DIRECTORY}: writes {@code DIRECTORY/_metadata} and prints,
- * as a line of JSON, what Flink finds on loading it. {@code AllHandles properties}: prints the
- * serialized {@code CheckpointProperties} of every kind of checkpoint.
+ * <p>{@code AllHandles metadata VERSION DIRECTORY} writes {@code DIRECTORY/_metadata}, loads the
+ * file with Flink, and prints the loaded content as a line of JSON. {@code AllHandles properties}
+ * prints the serialized {@code CheckpointProperties} of every kind of checkpoint.
  */
 public final class AllHandles {
 
@@ -97,7 +97,7 @@ public final class AllHandles {
         out.writeInt(Checkpoints.HEADER_MAGIC_NUMBER);
         out.writeInt(version);
         Object serializer = MetadataSerializers.getSerializer(version);
-        // Flink writes no more version 2, but its serializer still knows how.
+        // Flink no longer writes version 2, but its serializer still supports this version.
         String serialize = version == 2 ? "serializeMetadata" : "serialize";
         RoundTripReflection.call(serializer, serialize, metadata, out);
         return bytes.toByteArray();
@@ -145,7 +145,7 @@ public final class AllHandles {
         if (version > 2) {
             operator.setCoordinatorState(inline("coordinator", "state of a coordinator"));
         }
-        // In their order, as all maps here: what is read back is told in this order too.
+        // All maps here are sorted, because the content that Flink loads is printed in this order.
         Map<String, StateMetaInfo> states = new TreeMap<>();
         states.put("a list", new StateMetaInfo(new long[] {5, 17, 29}, Mode.SPLIT_DISTRIBUTE));
         states.put("a union", new StateMetaInfo(new long[] {41}, Mode.UNION));
@@ -222,7 +222,7 @@ public final class AllHandles {
         List<KeyedStateHandle> materialized = List.of(incrementalHandle(), full);
         List<ChangelogStateHandle> changes = List.of(inMemory, inFiles);
         StateHandleID id = new StateHandleID("changelog");
-        // The id of the checkpoint came with the second form of this handle.
+        // Only the second form of this handle contains the checkpoint id.
         Object handle =
                 writesCheckpointIdOfChangelog()
                         ? RoundTripReflection.callStatic(
@@ -342,7 +342,7 @@ public final class AllHandles {
                         new StateHandleID("incremental"));
     }
 
-    /** Files by local path: a map until Flink 1.16, a list of pairs since. */
+    /** Returns files by local path, which are a map until Flink 1.16, and later a list of pairs. */
     private static Object localFiles(Map<String, StreamStateHandle> files) throws Exception {
         String pair =
                 "org.apache.flink.runtime.state.IncrementalKeyedStateHandle$HandleAndLocalPath";
@@ -448,7 +448,7 @@ public final class AllHandles {
         return newOperator("OperatorState", number, name, uid);
     }
 
-    /** Names and uids came with Flink 2; only version 5 and later have room for them. */
+    /** Flink 2 introduced names and uids, and only metadata version 5 and later can store them. */
     private OperatorState newOperator(String type, int number, String name, String uid)
             throws Exception {
         String className = "org.apache.flink.runtime.checkpoint." + type;
@@ -485,7 +485,7 @@ public final class AllHandles {
                     CheckpointProperties.forSyncSavepoint(true, true, format));
         }
         kinds.put("unclaimed snapshot", CheckpointProperties.forUnclaimedSnapshot());
-        // Metadata restored from a version before 4, or put together by hand, has none.
+        // Metadata has no properties if it was restored from a version before 4, or made manually.
         kinds.put("none", null);
         Map<String, Object> told = new LinkedHashMap<>();
         for (Map.Entry<String, CheckpointProperties> kind : kinds.entrySet()) {

@@ -13,19 +13,19 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Reads and commits the offsets of consumer groups with Kafka's own Java client, so that tests have
- * a judge that is not librdkafka.
+ * Reads and commits the offsets of consumer groups with Kafka's own Java client, so that tests can
+ * check offsets without librdkafka.
  *
- * <p>Argument: bootstrap servers. Standard input has one request in each line, with tabs between
- * the fields; metadata is Base64 of UTF-8, an epoch is a number or {@code -}:
+ * <p>Argument: bootstrap servers. Each line of standard input is a request with tab-separated
+ * fields. Metadata is UTF-8 in Base64, and an epoch is a number or {@code -}. The requests are:
  *
  * <ul>
  *   <li>{@code read GROUP}
  *   <li>{@code commit GROUP} and, for each partition, {@code TOPIC PARTITION OFFSET EPOCH METADATA}
  * </ul>
  *
- * <p>The answer is one line for each partition in the same form, then {@code end} or
- * {@code error TEXT}.
+ * <p>The answer is one line for each partition, with the same fields as in {@code commit}, and then
+ * {@code end} or {@code error TEXT}.
  */
 public final class GroupOffsets {
     private GroupOffsets() {}

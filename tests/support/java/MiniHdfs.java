@@ -2,8 +2,8 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hdfs.MiniDFSCluster;
 
 /**
- * A name node and a data node on 127.0.0.1: prints the port of the name node's HTTP server, and
- * stops when its standard input ends. The argument is the folder it keeps its blocks in.
+ * Runs a name node and a data node on 127.0.0.1. The program prints the port of the name node's
+ * HTTP server, and stops when standard input ends. The argument is the folder for the blocks.
  */
 public final class MiniHdfs {
     private MiniHdfs() {}

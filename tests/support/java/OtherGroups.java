@@ -17,10 +17,10 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 
 /**
- * Leaves groups behind that are no consumer groups, without members: a share group and a streams
- * group. Turns each kind on where it is off.
+ * Creates two empty groups that are not consumer groups: a share group and a streams group. If the
+ * broker has disabled one of these kinds, the program enables it.
  *
- * <p>Arguments: bootstrap servers, the share group, the streams group, a topic to make for both.
+ * <p>Arguments: bootstrap servers, the share group, the streams group, a topic to create for both.
  */
 public final class OtherGroups {
     private static final Duration PATIENCE = Duration.ofMinutes(2);

@@ -40,12 +40,12 @@ import java.util.Optional;
 import java.util.TreeMap;
 
 /**
- * What Flink itself makes of the bytes of a {@code _metadata} file, told in the words of
- * tests/support/encoder: kinds and fields are named as the classes and fields there.
+ * Loads {@code _metadata} files with Flink, and prints their content. The kinds and the fields have
+ * the names of the classes and the fields in tests/support/encoder.
  *
- * <p>Arguments: a file of records (an {@code int} length and the bytes of one metadata file each)
- * and a checkpoint directory for relative handles to resolve against. Prints a line of JSON per
- * record.
+ * <p>Arguments: a file of records (each an {@code int} length and the bytes of a metadata file),
+ * and the checkpoint directory against which relative handles are resolved. The program prints a
+ * line of JSON for each record.
  */
 public final class RoundTripMetadata {
 
@@ -69,7 +69,7 @@ public final class RoundTripMetadata {
         System.out.println(JSON.writeValueAsString(value));
     }
 
-    /** Loads a metadata file as a restore would, and tells all of it. */
+    /** Loads a metadata file as a restore would, and returns its complete content. */
     static Map<String, Object> load(byte[] bytes, String pointer) throws Exception {
         ByteArrayInputStream in = new ByteArrayInputStream(bytes);
         CheckpointMetadata metadata;
@@ -350,7 +350,7 @@ public final class RoundTripMetadata {
         return offsets;
     }
 
-    /** Files by local path: a map until Flink 1.16, a list of pairs since. */
+    /** Returns files by local path, which are a map until Flink 1.16, and later a list of pairs. */
     private static Map<String, Object> files(Object files) throws Exception {
         Map<String, Object> told = new TreeMap<>();
         if (files instanceof Map<?, ?> map) {
@@ -393,7 +393,7 @@ public final class RoundTripMetadata {
         return told;
     }
 
-    /** Names and values by turns. */
+    /** Returns a map; the arguments are names and values, in turn. */
     static Map<String, Object> fields(Object... namesAndValues) {
         Map<String, Object> told = new LinkedHashMap<>();
         for (int i = 0; i < namesAndValues.length; i += 2) {

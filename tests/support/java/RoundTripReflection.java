@@ -8,7 +8,7 @@ import java.lang.reflect.Modifier;
 import java.util.Arrays;
 import java.util.List;
 
-/** What releases of Flink name differently, or keep to themselves, reached by name. */
+/** Accesses members by reflection if they are private or their names depend on the release. */
 final class RoundTripReflection {
 
     private RoundTripReflection() {}
@@ -22,7 +22,7 @@ final class RoundTripReflection {
         }
     }
 
-    /** Whether the target has a method of that name, with any parameters. */
+    /** Returns whether the target has a method with this name, with any parameters. */
     static boolean has(Object target, String method) {
         return Arrays.stream(target.getClass().getMethods())
                 .anyMatch(candidate -> candidate.getName().equals(method));

@@ -22,12 +22,13 @@ import org.apache.flink.streaming.api.functions.sink.filesystem.InProgressFileWr
 import org.apache.flink.streaming.runtime.operators.sink.committables.CommittableCollectorSerializer;
 
 /**
- * What Flink's own classes find in the state of a KafkaSink, and in that of a FileSink's committer.
- * In the connector's package, whose serializers are not public; what differs between releases is
- * called by reflection.
+ * Decodes the state of a KafkaSink, and of a FileSink's committer, with Flink's own classes. This
+ * class is in the connector's package, because the connector's serializers are not public. Methods
+ * that differ between releases are called by reflection.
  *
- * <p>Argument: a file of lines {@code writer <hex>}, {@code committer <hex>} or {@code files <hex>},
- * each an element of that list state. Prints a line of JSON for each.
+ * <p>Argument: a file of lines {@code writer <hex>}, {@code committer <hex>}, or {@code files
+ * <hex>}, each with an element of the list state. The program prints a line of JSON for each
+ * element.
  */
 public final class RoundTripSinks {
     private RoundTripSinks() {}
@@ -100,7 +101,7 @@ public final class RoundTripSinks {
         return fields;
     }
 
-    /** Of files it takes whatever bytes there are: their form depends on the file system. */
+    /** Returns a serializer that accepts any bytes, because they depend on the file system. */
     private static SimpleVersionedSerializer<?> files() {
         return new FileSinkCommittableSerializer(
                 cast(new AnyBytes(InProgressFileWriter.PendingFileRecoverable.class)),
@@ -136,7 +137,7 @@ public final class RoundTripSinks {
         }
     }
 
-    /** A group of metrics that takes them all and keeps none. */
+    /** Returns a metric group that accepts all metrics, and stores none. */
     private static Object deaf(Class<?> metrics) {
         return Proxy.newProxyInstance(
                 metrics.getClassLoader(),
@@ -150,7 +151,7 @@ public final class RoundTripSinks {
                 .anyMatch(each -> each.getName().equals(method));
     }
 
-    /** A method without parameters, of the class or one above it, whoever may call it. */
+    /** Returns a method without parameters of a class or a superclass, even if it is private. */
     private static Object call(Object object, String name) throws Exception {
         for (Class<?> type = object.getClass(); type != null; type = type.getSuperclass()) {
             for (Method method : type.getDeclaredMethods()) {

@@ -29,11 +29,11 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * What Flink and its Kafka connector themselves find in the operators of a checkpoint: the restored
- * operator state of every subtask, its splits, and the enumerator's state.
+ * Restores the Kafka sources of checkpoints with Flink and its Kafka connector, and prints the
+ * operator state and the splits of every subtask, and the enumerator's state.
  *
- * <p>Argument: a file of lines, each a checkpoint directory and the ids of its Kafka sources, with
- * tabs between. Prints a line of JSON per line.
+ * <p>Argument: a file whose lines each contain a checkpoint directory and the operator ids of its
+ * Kafka sources, separated by tabs. The program prints a line of JSON for each of these lines.
  */
 public final class RoundTripSources {
 
@@ -133,14 +133,14 @@ public final class RoundTripSources {
     }
 
     private static Object split(KafkaPartitionSplit split) throws Exception {
-        // The getter hides markers, and Flink 1.15's a zero.
+        // Read the field, because the getter hides markers and, in Flink 1.15, also 0.
         Object stoppingOffset =
                 RoundTripReflection.field(KafkaPartitionSplit.class, split, "stoppingOffset");
         return List.of(
                 split.getTopic(), split.getPartition(), split.getStartingOffset(), stoppingOffset);
     }
 
-    /** Reads coordinator state with the very method that restores a source's coordinator. */
+    /** Reads coordinator state with the same method that restores a source's coordinator. */
     private static Object enumerator(byte[] coordinatorState) throws Exception {
         Unsafe unsafe = (Unsafe) RoundTripReflection.field(Unsafe.class, null, "theUnsafe");
         Object coordinator = unsafe.allocateInstance(SourceCoordinator.class);
@@ -161,7 +161,7 @@ public final class RoundTripSources {
                                 : null);
     }
 
-    /** Each a topic, a partition, and as far as the connector's release keeps them, the rest. */
+    /** Returns splits with a topic, a partition, and the other fields that this release stores. */
     private static List<Object> enumeratorSplits(KafkaSourceEnumState state) throws Exception {
         if (RoundTripReflection.has(state, "splits")) {
             return RoundTripMetadata.each(

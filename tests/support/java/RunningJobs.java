@@ -15,13 +15,13 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.graph.StreamGraph;
 
 /**
- * A cluster with its REST interface open, on which one job has finished and one reads Kafka until
- * standard input ends.
+ * Runs a cluster with a REST interface, a finished job, and a job that reads Kafka until standard
+ * input ends.
  *
- * <p>Arguments: bootstrap servers, group, the pattern of its topics, checkpoint directory, which
- * keeps the last three after the end; then the job's id, where it is to have a certain one, and how
- * many checkpoints are kept, where it is not three. Prints the address of the REST interface and the
- * id of the running job. It has no sink: those of Flink 1.15 and of 2.x have nothing in common.
+ * <p>Arguments: bootstrap servers, the group of the job that reads Kafka, the pattern of its
+ * topics, and the checkpoint directory. Optional arguments: the job's id, and the number of
+ * retained checkpoints (3 by default). The program prints the address of the REST interface and the
+ * id of the running job. The job has no sink, because Flink 1.15 and 2.x have no sink in common.
  */
 public final class RunningJobs {
     private RunningJobs() {}

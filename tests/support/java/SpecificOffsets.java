@@ -2,7 +2,7 @@ package org.apache.flink.streaming.connectors.kafka.table;
 
 import java.util.TreeMap;
 
-/** Prints what Flink SQL reads in values of scan.startup.specific-offsets, a line for each. */
+/** Parses values of scan.startup.specific-offsets with Flink SQL, and prints a line for each. */
 public final class SpecificOffsets {
     private SpecificOffsets() {}
 

@@ -11,8 +11,9 @@ import org.apache.kafka.streams.state.Stores;
  * A Kafka Streams application of the classic protocol that counts the records of a topic by key.
  *
  * <p>Arguments: bootstrap servers, the application id (its consumer group), the topic, a state
- * directory, and the number of records to process. It prints {@code processed} once it has
- * processed them, or {@code failed}. With 0 records it is enough that it runs. It then commits and ends.
+ * directory, and the number of records to process. The application prints {@code processed} once it
+ * has processed them, or {@code failed}. With 0 records, it prints {@code processed} once it runs.
+ * It then commits and ends.
  */
 public final class StreamsCount {
     private StreamsCount() {}

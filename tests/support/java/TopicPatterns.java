@@ -5,8 +5,9 @@ import java.util.regex.Pattern;
 import java.util.regex.PatternSyntaxException;
 
 /**
- * What Java makes of patterns: lines of standard input hold a pattern, a tab and a topic; each is
- * answered by whether the whole topic matches, as Flink's Kafka source asks, or "invalid".
+ * Matches topics with Java patterns. Each line of standard input contains a pattern, a tab, and a
+ * topic. The answer shows whether the whole topic matches, as Flink's Kafka source requires, or is
+ * "invalid" if the pattern is not valid.
  */
 public final class TopicPatterns {
     private TopicPatterns() {}

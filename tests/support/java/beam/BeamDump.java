@@ -34,10 +34,11 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMap
 import org.apache.flink.streaming.api.operators.util.SimpleVersionedListState;
 
 /**
- * Tells the KafkaCheckpointMarks in a checkpoint, in Beam's own words: restored by Flink's operator
- * state backend, deserialized by the coders of Beam's Flink runner and of its KafkaIO.
+ * Prints the KafkaCheckpointMarks in a checkpoint. Flink's operator state backend restores them,
+ * and the coders of Beam's Flink runner and of KafkaIO deserialize them.
  *
- * <p>Argument: a checkpoint directory. Prints JSON: by operator id, the partitions of its marks.
+ * <p>Argument: a checkpoint directory. The output is JSON with the partitions of the marks, by
+ * operator id.
  */
 public final class BeamDump {
     private static final ClassLoader CLASSES = BeamDump.class.getClassLoader();
@@ -116,7 +117,7 @@ public final class BeamDump {
         return marks;
     }
 
-    /** What an UnboundedSourceWrapper keeps its sources and their marks with. */
+    /** Returns the serializer with which an UnboundedSourceWrapper stores sources and marks. */
     private static CoderTypeSerializer<KV<UnboundedSource, KafkaCheckpointMark>> wrapped() {
         return new CoderTypeSerializer<>(
                 KvCoder.of(

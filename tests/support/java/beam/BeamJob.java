@@ -23,10 +23,11 @@ import org.apache.beam.sdk.transforms.ParDo;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /**
- * A Beam pipeline on Flink that reads Kafka: its positions are in Beam's own state.
+ * A Beam pipeline on Flink that reads Kafka. Beam's own state contains its positions.
  *
  * <p>Arguments: bootstrap servers, checkpoint directory, the number of records to process first, the
- * experiment that chooses how Kafka is read, topics. Prints a dash and the path of the last checkpoint, which outlives the pipeline.
+ * experiment that selects how Beam reads Kafka, and the topics. The program prints a dash and the
+ * path of the last checkpoint, which is retained after the pipeline ends.
  */
 public final class BeamJob {
     private static final AtomicInteger PROCESSED = new AtomicInteger();
@@ -69,7 +70,7 @@ public final class BeamJob {
                 break;
             }
         }
-        // A job whose JVM goes away retains its checkpoints.
+        // If the JVM exits, the checkpoints of its job are retained.
         System.out.println("- " + newest(directory).get());
         System.out.flush();
         Runtime.getRuntime().halt(0);
@@ -103,7 +104,7 @@ public final class BeamJob {
         return options;
     }
 
-    /** The newest checkpoint of the one job that has written below the directory. */
+    /** Returns the newest checkpoint of the only job that has written to the directory. */
     private static Optional<Path> newest(Path directory) throws IOException {
         try (Stream<Path> files = Files.walk(directory, 2)) {
             return files.filter(file -> file.getFileName().toString().startsWith("chk-"))
@@ -118,7 +119,7 @@ public final class BeamJob {
         return Long.parseLong(checkpoint.getFileName().toString().substring("chk-".length()));
     }
 
-    /** Nearly stops the job once it has processed enough. */
+    /** Slows the job down almost to a stop once it has processed enough records. */
     private static final class Slowly extends DoFn<KafkaRecord<String, String>, Void> {
         private static final long serialVersionUID = 1L;
         private final int wanted;

@@ -10,7 +10,7 @@ import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
 import org.apache.flink.streaming.runtime.streamrecord.StreamElement;
 import org.apache.flink.streaming.runtime.streamrecord.StreamElementSerializer;
 
-/** What {@link StateDump} tells of an AsyncWaitOperator: the lines that wait in its queue. */
+/** Reads the state of an AsyncWaitOperator for {@link StateDump}: the lines in its queue. */
 final class AsyncDump implements Oracle {
     static final String QUEUE = "_async_wait_operator_state_";
 

@@ -17,7 +17,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.async.AsyncFunction;
 import org.apache.flink.streaming.api.functions.async.ResultFuture;
 
-/** What holds records back while a job is stopped: requests that wait, and an open file. */
+/** Jobs that are stopped while records are unfinished: in pending requests, or in an open file. */
 final class AsyncScenarios implements Scenarios {
     @Override
     public Optional<Scenario> named(String name, Place place) {
@@ -47,7 +47,7 @@ final class AsyncScenarios implements Scenarios {
                 .uid("file-sink");
     }
 
-    /** By default, a file of it is written over many checkpoints. */
+    /** Returns a sink with the default rolling policy, so that many checkpoints share one file. */
     static FileSink<String> rows(Place place, String name) {
         return FileSink.forRowFormat(
                         new Path(place.root().resolve(name).resolve("rows").toUri()),
@@ -55,7 +55,7 @@ final class AsyncScenarios implements Scenarios {
                 .build();
     }
 
-    /** Answered at once at even offsets, and after five seconds at odd ones: these wait. */
+    /** Completes requests for even offsets immediately, and for odd offsets after five seconds. */
     private static final class Requests implements AsyncFunction<String, String> {
         private static final long serialVersionUID = 1L;
 

@@ -17,12 +17,12 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 /**
  * Copies a topic, exactly once, and is stopped with a savepoint.
  *
- * <p>Arguments: bootstrap servers, topic, how many records of it to wait for, savepoint directory,
- * what it is restored from (empty: nothing), whether the process is to die between the savepoint
- * and what the job does once it is complete; then the copies, each {@code topic=timeout}, the
- * timeout of its transactions in milliseconds. Prints the path of the savepoint.
+ * <p>Arguments: bootstrap servers, topic, the number of records to wait for, savepoint directory,
+ * the savepoint to restore (or empty), whether the process exits after the savepoint but before the
+ * job commits, and then the copies. Each copy is {@code topic=timeout}, with the timeout of its
+ * transactions in milliseconds. The program prints the path of the savepoint.
  *
- * <p>It takes no checkpoint but the savepoint: all records are in one transaction.
+ * <p>The job takes no checkpoint except the savepoint, so all records are in one transaction.
  */
 public final class CopyJob {
     private CopyJob() {}
@@ -41,8 +41,9 @@ public final class CopyJob {
             conf.setString("execution.savepoint.path", restored);
             conf.setString("execution.state-recovery.path", restored);
         }
-        // What dies and what commits are of one chain, and so of one thread. The count is too: the
-        // source of a restored job may be a while ahead of it.
+        // The operator that ends the process and the sinks that commit are in the same chain, so
+        // the same thread runs them. The counter is also in this chain, because the source of a
+        // restored job may be ahead of it.
         StreamExecutionEnvironment env =
                 StreamExecutionEnvironment.createLocalEnvironment(1, conf);
         DataStream<String> lines =
@@ -69,7 +70,7 @@ public final class CopyJob {
             LocalFlink.awaitProgress(job);
             System.out.println(LocalFlink.stopWithSavepoint(job, savepoints, false));
         } catch (Exception failure) {
-            // The threads of the mini-cluster would go on.
+            // Exit, because the threads of the mini-cluster would keep running.
             failure.printStackTrace();
             System.exit(1);
         }

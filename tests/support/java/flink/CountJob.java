@@ -21,17 +21,27 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 /**
  * Counts the records of each partition in keyed state, and leaves a savepoint or a checkpoint.
  *
- * <p>Arguments: bootstrap servers, topics (comma-separated, of another kind of source with that
- * before it: {@code Hybrid=topic}; see {@link LineSource}), how many records of each partition to
- * wait for ({@code topic:partition=count,...}), parallelism, checkpoint directory, savepoint
- * directory (empty: it is cancelled, and retains a checkpoint), what it is restored from (empty:
- * nothing; else all of its state must fit); then options, {@code name=value}, among them {@code
- * testjobs.starting-offsets}: earliest (where none is given), latest or committed. Prints what it left,
- * and a line for each record: {@code topic,partition,offset,value} and, after a blank, the count.
+ * <p>Arguments:
+ *
+ * <ul>
+ *   <li>the bootstrap servers
+ *   <li>the topics, separated by commas; a kind of source other than KafkaSource is specified in
+ *       front of the topic, as in {@code Hybrid=topic} (see {@link LineSource})
+ *   <li>the number of records to wait for in each partition ({@code topic:partition=count,...})
+ *   <li>the parallelism
+ *   <li>the checkpoint directory
+ *   <li>the savepoint directory; if empty, the job is cancelled and retains a checkpoint
+ *   <li>the checkpoint or savepoint to restore, of which all state must fit; may be empty
+ *   <li>options, {@code name=value}; {@code testjobs.starting-offsets} is earliest (the default),
+ *       latest, or committed
+ * </ul>
+ *
+ * <p>The program prints the path of the savepoint or checkpoint, and a line for each record: {@code
+ * topic,partition,offset,value}, a space, and the count.
  */
 public final class CountJob {
     private static final List<String> COUNTED = new CopyOnWriteArrayList<>();
-    /** Long enough for partitions to be discovered, every 500 ms, and read a second time. */
+    /** Long enough to discover partitions, which happens every 500 ms, and to reread records. */
     private static final long WHAT_COMES_TOO_MUCH_MILLIS = 2000;
 
     private CountJob() {}
@@ -66,10 +76,11 @@ public final class CountJob {
                                         .filter(topic -> !topic.contains("="))
                                         .toArray(String[]::new))
                         .setStartingOffsets(startingOffsets(conf));
-        // KafkaSource's own says where a position is that the log has no more, whatever this says.
+        // For a position that was deleted from the log, KafkaSource uses its own reset strategy
+        // instead of this property.
         source.setProperty("auto.offset.reset", "earliest");
         if (!args[6].isEmpty()) {
-            // It reads all there is: as much at a time as it may.
+            // A restored job must read all records, so allow large fetches.
             source.setProperty("max.partition.fetch.bytes", "1048576");
             source.setProperty("fetch.max.bytes", "1048576");
         }
@@ -102,7 +113,7 @@ public final class CountJob {
                             ? LocalFlink.cancelWithCheckpoint(job, checkpoints)
                             : LocalFlink.stopWithSavepoint(job, Path.of(args[5]), false));
         } catch (Exception failure) {
-            // The threads of the mini-cluster would go on.
+            // Exit, because the threads of the mini-cluster would keep running.
             failure.printStackTrace();
             System.exit(1);
         }

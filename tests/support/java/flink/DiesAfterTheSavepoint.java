@@ -10,11 +10,11 @@ import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 
 /**
- * Passes elements on and, where it is told a directory, ends the process as soon as a savepoint is
- * complete there, before any operator of its chain is told so.
+ * Passes elements on. If a directory is set, ends the process as soon as the directory contains a
+ * complete savepoint, before the operators of its chain are notified of the savepoint.
  *
- * <p>Once its state is taken it keeps the task's thread, which would run the commits, until
- * {@code _metadata} is written, which takes none of it.
+ * <p>After the snapshot of its state, the operator blocks the task's thread, which would run the
+ * commits, until {@code _metadata} is written. Writing this file does not require the thread.
  */
 final class DiesAfterTheSavepoint extends AbstractStreamOperator<String>
         implements OneInputStreamOperator<String, String> {

@@ -3,8 +3,8 @@ package testjobs;
 import java.util.List;
 
 /**
- * What a Kafka source's enumerator state says, whichever connector version's class says it; null
- * where that version does not record it.
+ * The state of a Kafka source's enumerator, independent of the connector version's classes. A value
+ * is null if the version does not store it.
  */
 record EnumeratorView(Boolean initialDiscoveryFinished, List<Split> splits) {
     record Split(

@@ -15,8 +15,8 @@ import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
 import org.apache.flink.streaming.api.operators.util.SimpleVersionedListState;
 
 /**
- * What {@link StateDump} tells of a FileSink's writer, by the sink's own serializer: its buckets,
- * and whether it goes on writing a file there.
+ * Reads the state of a FileSink's writer for {@link StateDump}, with the sink's own serializer: the
+ * buckets, and whether each bucket has an in-progress file.
  */
 final class FileDump implements Oracle {
     static final String WRITER = "writer_raw_states";
@@ -46,7 +46,7 @@ final class FileDump implements Oracle {
         return Map.of("buckets", buckets);
     }
 
-    /** Its getters are not public. */
+    /** Calls a getter, which is not public. */
     private static Object get(FileWriterBucketState bucket, String getter)
             throws ReflectiveOperationException {
         Method method = FileWriterBucketState.class.getDeclaredMethod(getter);

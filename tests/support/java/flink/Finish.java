@@ -1,6 +1,6 @@
 package testjobs;
 
-/** How a job is ended, and what it leaves. */
+/** The ways to end a job, each with the snapshot that the job leaves. */
 enum Finish {
     CANCEL_RETAINING_CHECKPOINT,
     SAVEPOINT,

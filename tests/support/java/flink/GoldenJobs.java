@@ -17,12 +17,12 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMap
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
- * Runs the jobs whose checkpoints are the golden files: one scenario after the other, on the topics
- * and files that {@code tests/golden/generate.py} has laid out.
+ * Runs the jobs whose checkpoints are the golden files, one scenario after the other, with the
+ * topics and files that {@code tests/golden/generate.py} has created.
  *
- * <p>Arguments: bootstrap servers, those of a second cluster (empty without one), checkpoint root,
- * input directory, scenarios. Prints one line of JSON per scenario: the checkpoint's path, the ids
- * of the operators that Kafka's connector wrote, by their kind, and what {@link StateDump} says.
+ * <p>Arguments: bootstrap servers, the bootstrap servers of a second cluster (or empty), checkpoint
+ * root, input directory, scenarios. The program prints a line of JSON for each scenario, with the
+ * path of the checkpoint, the ids of the operators by kind, and the output of {@link StateDump}.
  */
 public final class GoldenJobs {
     private static final List<String> BOOKS =
@@ -35,7 +35,7 @@ public final class GoldenJobs {
                     "LegacyScenarios",
                     "TableScenarios");
 
-    /** What the names of sources of a kind begin with; nothing else's does. */
+    /** The kinds of sources, by the prefix of their names, which no other operators have. */
     private static final Map<String, String> KINDS =
             new TreeMap<>(
                     Map.of(
@@ -44,7 +44,7 @@ public final class GoldenJobs {
                             "Hybrid Kafka ", "hybrid_sources",
                             "Legacy Kafka ", "legacy_sources"));
 
-    /** What the writer and the committer of a sink keep. */
+    /** The names of the states of a sink's writer and committer. */
     private static final String[] SINK_STATES = {
         "writer_raw_states", "streaming_committer_raw_states"
     };
@@ -92,7 +92,7 @@ public final class GoldenJobs {
         return told;
     }
 
-    /** Run a job and end it; the checkpoint or savepoint that it leaves. */
+    /** Runs a job, ends it, and returns the checkpoint or savepoint that it leaves. */
     private static Path run(String name, Scenario scenario, Path directory) throws Exception {
         Progress.require(scenario.required());
         JobClient job = environment(scenario, directory).executeAsync(name);
@@ -116,7 +116,7 @@ public final class GoldenJobs {
         return env;
     }
 
-    /** A source heads its chain, so its operator id is that of the vertex. */
+    /** Returns operator ids; a source is the head of its chain, so its id is the vertex's id. */
     private static Map<String, List<String>> operators(StreamExecutionEnvironment env) {
         Map<String, List<String>> ids = new TreeMap<>();
         for (JobVertex vertex : env.getStreamGraph().getJobGraph().getVertices()) {

@@ -14,8 +14,8 @@ import org.apache.flink.runtime.checkpoint.OperatorState;
 import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
 
 /**
- * What {@link StateDump} tells of a HybridSource, by Flink's serializers. In the jobs here its first
- * source reads files and the second is a KafkaSource, of which is told what is inside.
+ * Reads the state of a HybridSource for {@link StateDump}, with Flink's serializers. In these jobs,
+ * the first inner source reads files, and the second is a KafkaSource, whose state is also decoded.
  */
 final class HybridDump implements Oracle {
     private static final int KAFKA = 1;

@@ -12,7 +12,7 @@ import org.apache.flink.core.fs.Path;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
-/** A HybridSource: a file, whose one line is left out, then Kafka. */
+/** A HybridSource that reads a file and then Kafka; the only line of the file is dropped. */
 final class HybridLineSource implements LineSource {
     private static final String FIRST = "first";
 

@@ -10,7 +10,7 @@ import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplitSerializ
 import org.apache.flink.runtime.checkpoint.OperatorState;
 import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
 
-/** What {@link StateDump} tells of a KafkaSource, by the connector's own serializers. */
+/** Reads the state of a KafkaSource for {@link StateDump}, with the connector's serializers. */
 final class KafkaDump {
     private KafkaDump() {}
 
@@ -40,7 +40,7 @@ final class KafkaDump {
         return fields;
     }
 
-    /** The stored number; its getter shows the marker for "none" as an empty Optional. */
+    /** Returns the stored number, because the getter returns the marker for "none" as empty. */
     static long stoppingOffset(KafkaPartitionSplit split) {
         return split.getStoppingOffset().orElse(KafkaPartitionSplit.NO_STOPPING_OFFSET);
     }

@@ -14,7 +14,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 final class KafkaLines implements KafkaRecordDeserializationSchema<String> {
     private static final long serialVersionUID = 1L;
 
-    /** One small batch per fetch, so that a source reads its partitions in step. */
+    /** Settings for one small batch per fetch, so that a source reads all partitions evenly. */
     static final Map<String, String> IN_STEP =
             Map.of(
                     "max.partition.fetch.bytes", "1",
@@ -27,7 +27,7 @@ final class KafkaLines implements KafkaRecordDeserializationSchema<String> {
         return new KafkaLines();
     }
 
-    /** A source that reads its partitions in step. */
+    /** Returns a builder of a source that reads all partitions evenly. */
     static KafkaSourceBuilder<String> source(
             String bootstrapServers, String group, String... topics) {
         KafkaSourceBuilder<String> builder =

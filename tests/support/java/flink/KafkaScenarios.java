@@ -21,13 +21,13 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.kafka.clients.consumer.OffsetResetStrategy;
 import org.apache.kafka.common.TopicPartition;
 
-/** How a KafkaSource can be set up and ended, and what a KafkaSink leaves. */
+/** Jobs with every setup and every end of a KafkaSource, and jobs with a KafkaSink. */
 final class KafkaScenarios implements Scenarios {
-    /** In the middle of orders-1, payments-0 and payments-1; orders-0 at its end, -2 empty. */
+    /** Stops in the middle of orders-1, payments-0, and payments-1, and at the end of orders-0. */
     static final Map<String, Integer> MIDWAY =
             Map.of("orders:0", 12, "orders:1", 14, "payments:0", 8, "payments:1", 10);
 
-    /** That of the twenty-first record of the topic "timed". */
+    /** The timestamp of the twenty-first record of the topic "timed". */
     static final long TIMED = 1_000_000_020_000L;
 
     @Override
@@ -81,7 +81,7 @@ final class KafkaScenarios implements Scenarios {
                 MIDWAY);
     }
 
-    /** payments-0 (from its log start, 10) ends at 18, while payments-1 is still being read. */
+    /** Reads payments-0 from its log start (10) to 18, while payments-1 is still being read. */
     private static Scenario bounded(Place place, int parallelism) {
         return Scenario.of(
                 parallelism,
@@ -138,7 +138,7 @@ final class KafkaScenarios implements Scenarios {
                         new TopicPartition("orders", 1), 40L));
     }
 
-    /** Markers stay where no record has been read. */
+    /** Adds sources with markers; if no record of a partition has been read, its marker remains. */
     private static void startingOffsets(Place place, StreamExecutionEnvironment env) {
         count(
                 source(
@@ -163,7 +163,7 @@ final class KafkaScenarios implements Scenarios {
                 "latest/");
     }
 
-    /** timed-1 has no record as young as the timestamp; orders-2 has no offset of its own. */
+    /** Adds sources with numeric starts; timed-1 has no newer record, and orders-2 no offset. */
     private static void numericStarts(Place place, StreamExecutionEnvironment env) {
         count(
                 source(
@@ -200,7 +200,7 @@ final class KafkaScenarios implements Scenarios {
                 "");
     }
 
-    /** A retained checkpoint holds the transactions that are to be committed after it. */
+    /** Adds a KafkaSink; a retained checkpoint contains the transactions to commit after it. */
     private static void kafkaSink(Place place, StreamExecutionEnvironment env) {
         Properties producer = new Properties();
         producer.setProperty("transaction.timeout.ms", "600000");

@@ -16,13 +16,13 @@ import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.execution.JobClient;
 import org.apache.flink.core.execution.SavepointFormatType;
 
-/** What every job here needs of a local mini-cluster, under the option names of all versions. */
+/** The local mini-cluster for all jobs; options are set under their names in all versions. */
 final class LocalFlink {
     private static final Duration PATIENCE = Duration.ofSeconds(90);
 
     private LocalFlink() {}
 
-    /** Aligned, exactly-once checkpoints every 200 ms, kept when the job is cancelled. */
+    /** Returns settings for aligned, exactly-once checkpoints every 200 ms, kept on cancellation. */
     static Configuration configuration(Path checkpointRoot) {
         Configuration conf = new Configuration();
         String root = checkpointRoot.toUri().toString();
@@ -46,17 +46,17 @@ final class LocalFlink {
         return conf;
     }
 
-    /** Wait until the running job has processed what {@link Progress} requires. */
+    /** Waits until the running job has processed the records that {@link Progress} requires. */
     static void awaitProgress(JobClient job) throws Exception {
         await(job, "its progress", () -> Progress.reached() ? Optional.of(true) : Optional.empty());
     }
 
-    /** A checkpoint that began after now; cancels the job, which retains it (or a later one). */
+    /** Cancels a job, and returns its retained checkpoint, which started after this call. */
     static Path cancelWithCheckpoint(JobClient job, Path checkpointRoot) throws Exception {
         Path jobDirectory = checkpointRoot.resolve(job.getJobID().toHexString());
         long now = newestCheckpoint(jobDirectory).map(LocalFlink::number).orElse(0L);
-        // The next one may have begun already, and a task that has come to the end of its input is
-        // finished only after one more; the checkpoint after those shows everything.
+        // The next checkpoint may already have started. If a task has reached the end of its input,
+        // the task is finished only after one more checkpoint. Later checkpoints are complete.
         await(
                 job,
                 "its next checkpoint",
@@ -65,7 +65,7 @@ final class LocalFlink {
         return newestCheckpoint(jobDirectory).orElseThrow();
     }
 
-    /** A retained checkpoint that began after now; the job runs on. */
+    /** Returns a retained checkpoint that started after this call; the job keeps running. */
     static Path nextCheckpoint(JobClient job, Path checkpointRoot) throws Exception {
         Path jobDirectory = checkpointRoot.resolve(job.getJobID().toHexString());
         long now = newestCheckpoint(jobDirectory).map(LocalFlink::number).orElse(0L);
@@ -75,7 +75,7 @@ final class LocalFlink {
                 () -> newestCheckpoint(jobDirectory).filter(chk -> number(chk) >= now + 2));
     }
 
-    /** Wait until a checkpoint of this number, or a later one, is complete. */
+    /** Waits until the checkpoint with this number, or a later one, is complete. */
     static void awaitCheckpoint(JobClient job, Path checkpointRoot, long number) throws Exception {
         Path jobDirectory = checkpointRoot.resolve(job.getJobID().toHexString());
         await(
@@ -91,13 +91,13 @@ final class LocalFlink {
         return savepoint;
     }
 
-    /** The job runs on. */
+    /** Takes a savepoint of a job that keeps running. */
     static Path savepointOfRunning(JobClient job, Path directory, SavepointFormatType format)
             throws Exception {
         return pathOf(patiently(job, job.triggerSavepoint(directory.toUri().toString(), format)));
     }
 
-    /** Stop with a canonical savepoint; {@code drain} also ends the stream (MAX_WATERMARK). */
+    /** Stops a job with a canonical savepoint; {@code drain} also emits MAX_WATERMARK. */
     static Path stopWithSavepoint(JobClient job, Path directory, boolean drain) throws Exception {
         String uri =
                 patiently(
@@ -115,7 +115,7 @@ final class LocalFlink {
         try {
             job.getJobExecutionResult().get(PATIENCE.toSeconds(), TimeUnit.SECONDS);
         } catch (ExecutionException cancelled) {
-            // A cancelled job has no result; that it ended is all there is to wait for.
+            // Waiting for a cancelled job throws this exception, because the job has no result.
         }
     }
 
@@ -155,7 +155,7 @@ final class LocalFlink {
         try {
             return job.getJobStatus().get(10, TimeUnit.SECONDS).isGloballyTerminalState();
         } catch (Exception clusterIsGone) {
-            // The mini-cluster of a single job shuts down with it.
+            // The mini-cluster of a single job shuts down together with the job.
             return true;
         }
     }

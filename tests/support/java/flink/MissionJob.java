@@ -12,12 +12,12 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.filesystem.rollingpolicies.OnCheckpointRollingPolicy;
 
 /**
- * A user's job: reads Kafka from the earliest offset, writes every record it processed through an
- * exactly-once file sink, and is stopped with a savepoint once it has processed enough.
+ * A job like a user's: it reads Kafka from the earliest offset, and writes every processed record
+ * to an exactly-once file sink. After enough records, it is stopped with a savepoint.
  *
  * <p>Arguments: bootstrap servers, group, topics (comma-separated), required counts
  * ({@code topic:partition=count,...}), parallelism, checkpoint directory, savepoint directory, sink
- * directory, drain. Prints the path of the savepoint.
+ * directory, drain. The program prints the path of the savepoint.
  */
 public final class MissionJob {
     private MissionJob() {}
@@ -49,7 +49,7 @@ public final class MissionJob {
                         FileSink.forRowFormat(
                                         new org.apache.flink.core.fs.Path(sink.toUri()),
                                         new SimpleStringEncoder<String>())
-                                // Only then does every checkpoint, the last one too, commit.
+                                // Only with this policy, every checkpoint commits all records.
                                 .withRollingPolicy(OnCheckpointRollingPolicy.build())
                                 .build())
                 .uid("file-sink");

@@ -4,7 +4,7 @@ import java.util.Map;
 import org.apache.flink.runtime.checkpoint.OperatorState;
 import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
 
-/** Tells what an operator of one kind holds, by the classes that wrote it. */
+/** Reads the state of an operator of one kind, with the classes that wrote the state. */
 interface Oracle {
     Object dump(OperatorState state, Map<Integer, OperatorSubtaskState> subtasks) throws Exception;
 }

@@ -14,7 +14,7 @@ import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
-/** Sources that are no KafkaSource, or are one only in the end. */
+/** Jobs whose source is not a KafkaSource, or becomes one only at the end. */
 final class OtherScenarios implements Scenarios {
     private static final String HYBRID = "Hybrid Kafka orders";
 
@@ -50,7 +50,7 @@ final class OtherScenarios implements Scenarios {
         generator().ifPresent(made -> other(env, made, Types.STRING, "generator", "generator"));
     }
 
-    /** The lines of a file, then Kafka. */
+    /** Adds a source that reads the lines of a file, and then Kafka. */
     private static Source<String, ?, ?> hybrid(Place place, String directory) {
         KafkaSource<String> kafka =
                 KafkaLines.source(place.bootstrapServers(), "hybrid", "orders")

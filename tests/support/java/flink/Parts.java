@@ -3,7 +3,7 @@ package testjobs;
 import java.lang.reflect.Constructor;
 import java.util.Optional;
 
-/** What only some Flink versions have, in folders of its own that are compiled where it is. */
+/** Finds classes that exist only for some Flink versions, whose folders are compiled separately. */
 final class Parts {
     private Parts() {}
 

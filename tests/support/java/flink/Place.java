@@ -3,10 +3,10 @@ package testjobs;
 import java.nio.file.Path;
 
 /**
- * Where the jobs find what they read, and where they leave what they write.
+ * The locations from which the jobs read, and to which they write.
  *
- * @param secondServers those of another cluster; empty without one
- * @param root below which everything is written
+ * @param secondServers the bootstrap servers of a second cluster; empty without one
+ * @param root the directory for all written files
  * @param input the directory of the files to read
  */
 record Place(String bootstrapServers, String secondServers, Path root, Path input) {}

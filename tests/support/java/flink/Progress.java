@@ -7,10 +7,12 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.flink.api.common.functions.MapFunction;
 
 /**
- * Counts what the job running in this JVM has processed, and nearly stops it once it has done what
- * was required, so that a checkpoint catches it in the middle of its partitions.
+ * Counts the records that the job in this JVM has processed. Once the required counts are reached,
+ * the job is slowed down almost to a stop, so that the positions in its checkpoint are in the
+ * middle of the partitions.
  *
- * <p>The tasks of a local mini-cluster share this JVM with the main program, hence the statics.
+ * <p>The fields are static, because the tasks of a local mini-cluster share this JVM with the main
+ * program.
  */
 final class Progress {
     private static final long SLOW_MILLIS = 250;
@@ -19,7 +21,7 @@ final class Progress {
 
     private Progress() {}
 
-    /** Forget the last job; what the next one must have processed at least, by key. */
+    /** Clears the counts of the last job, and sets the minimum counts for the next job, by key. */
     static void require(Map<String, Integer> atLeast) {
         COUNTS.clear();
         required = Map.copyOf(atLeast);
@@ -33,7 +35,7 @@ final class Progress {
         return "required " + new TreeMap<>(required) + ", processed " + new TreeMap<>(COUNTS);
     }
 
-    /** The key by which {@link Progress} counts a line: {@code topic:partition}. */
+    /** Returns the key under which a line is counted: {@code topic:partition}. */
     static String partitionOf(String line) {
         String[] fields = line.split(",", 3);
         return fields[0] + ":" + fields[1];
@@ -44,7 +46,7 @@ final class Progress {
         return counted == null ? 0 : counted.get();
     }
 
-    /** Passes elements on, counted under a key, at most one per {@code millis}. */
+    /** Counts elements under a key, and passes on at most one element per {@code millis}. */
     static final class Counter implements MapFunction<String, String> {
         private static final long serialVersionUID = 1L;
         private final String prefix;
@@ -62,7 +64,7 @@ final class Progress {
             return new Counter(prefix, true, millis);
         }
 
-        /** Counts anything as {@code key}. */
+        /** Counts all elements as {@code key}. */
         static Counter of(String key, long millis) {
             return new Counter(key, false, millis);
         }

@@ -6,9 +6,9 @@ import java.util.function.Consumer;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
- * One job and how it is ended: once it has processed what is required, by {@link Progress}'s keys.
+ * A job, the way to end it, and the minimum counts before its end, by the keys of {@link Progress}.
  *
- * @param before another job, from whose checkpoint this one goes on; null without one
+ * @param before a job from whose checkpoint this job is restored; null without one
  */
 record Scenario(
         int parallelism,
@@ -18,7 +18,7 @@ record Scenario(
         Finish finish,
         Scenario before) {
 
-    /** A job without options of its own, whose checkpoint is retained when it is cancelled. */
+    /** Returns a job without additional options, whose checkpoint is retained on cancellation. */
     static Scenario of(
             int parallelism,
             Consumer<StreamExecutionEnvironment> topology,
@@ -40,7 +40,7 @@ record Scenario(
         return new Scenario(parallelism, more, topology, required, finish, before);
     }
 
-    /** Every state in a file of its own, under the option's old and new name. */
+    /** Stores every state in a separate file; the option has an old and a new name. */
     Scenario withStateInFiles() {
         return with(
                 "state.storage.fs.memory-threshold", "0 b",

@@ -2,7 +2,7 @@ package testjobs;
 
 import java.util.Optional;
 
-/** Some of the scenarios, by the names that {@code tests/golden/scenarios.py} knows them by. */
+/** A group of scenarios, with the same names as in {@code tests/golden/scenarios.py}. */
 interface Scenarios {
     Optional<Scenario> named(String name, Place place);
 }

@@ -6,8 +6,8 @@ import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
- * One more KafkaSource, of {@code host:port/topic}: the topic may have the name of another one, on
- * another cluster. Its lines begin with {@code second-}.
+ * A second KafkaSource, specified as {@code host:port/topic}. A topic with the same name may exist
+ * on the first cluster. The lines of this source start with {@code second-}.
  */
 final class SecondLineSource implements LineSource {
     @Override

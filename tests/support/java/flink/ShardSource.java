@@ -20,14 +20,14 @@ import org.apache.flink.core.io.InputStatus;
 import org.apache.flink.core.io.SimpleVersionedSerializer;
 
 /**
- * A source whose splits are shards of a stream, laid out like those of Kinesis's: a stream and a
- * shard by name, then where it is read from. They begin as a Kafka split does.
+ * A source whose splits are shards of a stream, in a layout like the splits of a Kinesis source:
+ * the names of the stream and the shard, and then the position. They start like Kafka splits.
  */
 final class ShardSource implements Source<String, ShardSource.Shard, List<ShardSource.Shard>> {
     private static final long serialVersionUID = 1L;
     private static final int SHARDS = 2;
 
-    /** {@code sequenceNumber} is that of the last record read; empty before there is one. */
+    /** {@code sequenceNumber} is from the last record that was read, or empty. */
     record Shard(String stream, String shardId, String sequenceNumber) implements SourceSplit {
         @Override
         public String splitId() {

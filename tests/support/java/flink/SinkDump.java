@@ -18,9 +18,9 @@ import org.apache.flink.streaming.api.operators.util.SimpleVersionedListState;
 import org.apache.flink.streaming.runtime.operators.sink.committables.CommittableCollectorSerializer;
 
 /**
- * What {@link StateDump} tells of a KafkaSink's writer and committer, by the connector's own
- * serializers, which are not public: the prefixes of transactional ids that its writers keep, and
- * the transactions that its committers are to commit.
+ * Reads the state of a KafkaSink's writers and committers for {@link StateDump}, with the
+ * connector's serializers, which are not public. The state contains the prefixes of the writers'
+ * transactional ids, and the transactions that the committers still have to commit.
  */
 final class SinkDump implements Oracle {
     private static final String SINK = "org.apache.flink.connector.kafka.sink.";
@@ -65,7 +65,7 @@ final class SinkDump implements Oracle {
         return told;
     }
 
-    /** The ids of the transactions that are under way, of connectors that keep them: since 4.0. */
+    /** Returns the ids of open transactions, which connectors store since 4.0. */
     private static List<Object> precommitted(Object writer) throws ReflectiveOperationException {
         List<Object> ids = new ArrayList<>();
         for (Method method : writer.getClass().getMethods()) {
@@ -90,7 +90,7 @@ final class SinkDump implements Oracle {
                                 backend.getListState(descriptor), serializer));
     }
 
-    /** Since Flink 1.19 it wants a metric group too. */
+    /** Returns the serializer; since Flink 1.19, it also requires a metric group. */
     private static SimpleVersionedSerializer<Object> collector(
             SimpleVersionedSerializer<Object> committables, int subtask, int parallelism)
             throws ReflectiveOperationException {
@@ -128,7 +128,7 @@ final class SinkDump implements Oracle {
         return (SimpleVersionedSerializer<Object>) serializer;
     }
 
-    /** Notes what is deserialized, as the collector does not show it. */
+    /** Records the deserialized values, because the collector does not return them. */
     private static final class Noting implements SimpleVersionedSerializer<Object> {
         private final SimpleVersionedSerializer<Object> serializer;
         private final List<Object> noted;

@@ -37,16 +37,18 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMap
 import org.apache.flink.streaming.api.operators.util.SimpleVersionedListState;
 
 /**
- * Tells what checkpoints hold, in Flink's own words: read by its loader, restored by its operator
- * state backend, deserialized by the connector's own serializers. All numbers are as stored.
+ * Prints the content of checkpoints, as Flink's own classes read it: Flink's loader reads the
+ * metadata, Flink's operator state backend restores the state, and the connector's serializers
+ * deserialize it. All numbers are printed as stored.
  *
- * <p>Arguments: {@code <checkpoint directory>=<kind>:<operator id>,...}, where the kind is one of
- * those below: a checkpoint itself does not tell. Prints a JSON array, one element per argument.
+ * <p>Arguments: {@code <checkpoint directory>=<kind>:<operator id>,...}. The kinds are listed
+ * below. They are arguments, because a checkpoint does not contain them. The program prints a JSON
+ * array with an element for each argument.
  */
 public final class StateDump {
     static final String KAFKA_SOURCES = "kafka_sources";
 
-    /** Who tells of the other kinds; what it tells is under the first word of the kind. */
+    /** The readers of the other kinds; the output of each is under the first word of its kind. */
     private static final Map<String, String> ORACLES =
             Map.of(
                     "dynamic_sources", "DynamicDump",
@@ -79,7 +81,7 @@ public final class StateDump {
         System.out.println(new ObjectMapper().writeValueAsString(dumps));
     }
 
-    /** {@code kinds}: operator id to the kind of those that Kafka's connector wrote. */
+    /** {@code kinds} maps operator ids to kinds, for the operators from Kafka's connector. */
     static Map<String, Object> dump(Path checkpoint, Map<String, String> kinds) throws Exception {
         Path file = checkpoint.resolve("_metadata");
         CheckpointMetadata metadata = load(checkpoint);
@@ -97,7 +99,7 @@ public final class StateDump {
         return dump;
     }
 
-    /** The ids of the operators that hold one of these states. */
+    /** Returns the ids of the operators that have one of these states. */
     static Set<String> holdersOf(Path checkpoint, Set<String> stateNames) throws Exception {
         Set<String> ids = new TreeSet<>();
         for (OperatorState state : load(checkpoint).getOperatorStates()) {
@@ -203,7 +205,7 @@ public final class StateDump {
         return told;
     }
 
-    /** The splits of a reader's subtask. */
+    /** Returns the splits of a reader's subtask. */
     static <T> List<T> splits(OperatorSubtaskState subtask, SimpleVersionedSerializer<T> serializer)
             throws Exception {
         return restored(
@@ -213,7 +215,7 @@ public final class StateDump {
                                 backend.getListState(READER_STATE), serializer));
     }
 
-    /** Restores the operator state of a subtask as its operator would; the elements of a list. */
+    /** Restores a subtask's operator state as its operator would; returns the elements of a list. */
     static <T> List<T> restored(OperatorSubtaskState subtask, StateOf<T> list) throws Exception {
         List<T> elements = new ArrayList<>();
         DefaultOperatorStateBackend backend =
@@ -232,12 +234,12 @@ public final class StateDump {
         return elements;
     }
 
-    /** A list state of an operator state backend. */
+    /** Returns a list state of an operator state backend. */
     interface StateOf<T> {
         ListState<T> in(DefaultOperatorStateBackend backend) throws Exception;
     }
 
-    /** A source's coordinator state; the enumerator's bytes are its own serializer's. */
+    /** A source's coordinator state; the bytes have the format of the enumerator's serializer. */
     record Coordinator(int version, int serializerVersion, byte[] enumerator) {}
 
     static Coordinator coordinator(OperatorState state) throws Exception {
@@ -249,7 +251,7 @@ public final class StateDump {
         return new Coordinator(version, serializerVersion, enumerator);
     }
 
-    /** How SourceCoordinator reads its checkpoint; the methods are package-private. */
+    /** Reads a checkpoint as SourceCoordinator does; its methods are package-private. */
     private static Object coordinatorSerde(String name, Object... arguments) throws Exception {
         for (Method method : SourceCoordinatorSerdeUtils.class.getDeclaredMethods()) {
             if (method.getName().equals(name)) {

@@ -11,7 +11,7 @@ import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
-/** Where Flink can keep the state of a job that reads Kafka. */
+/** Jobs that read Kafka, with every place where Flink can store their state. */
 final class StateScenarios implements Scenarios {
     private static final Map<String, Integer> ORDERS = Map.of("orders:0", 12, "orders:1", 14);
 
@@ -49,7 +49,7 @@ final class StateScenarios implements Scenarios {
                             .withStateInFiles()
                             .with(
                                     "state.backend.type", "rocksdb",
-                                    // Its OPTIONS file tells it.
+                                    // RocksDB's OPTIONS file contains this path.
                                     "state.backend.rocksdb.localdir",
                                     place.root().resolve("rocksdb").toString(),
                                     "state.backend.incremental", "true",
@@ -69,7 +69,7 @@ final class StateScenarios implements Scenarios {
                 });
     }
 
-    /** What a second job has to process, where a first one did {@link #ORDERS}. */
+    /** Returns the counts for a second job, after a first job has processed {@link #ORDERS}. */
     private static Map<String, Integer> further() {
         return Map.of("orders:1", 8);
     }
@@ -108,9 +108,9 @@ final class StateScenarios implements Scenarios {
                         "execution.checkpointing.unaligned.enabled", "true");
     }
 
-    /** Changes of keyed state in a log, its state itself written every so often. */
+    /** Returns a job with the changelog backend, which materializes the state periodically. */
     private static Scenario changelog(Place place, String name, String materialization) {
-        // It adds the job's id: a sibling of the job's checkpoints.
+        // Flink adds the job's id, so the log is next to the job's checkpoints.
         String log = place.root().resolve(name).toUri().toString();
         return counted(place, 2, ORDERS)
                 .with(
@@ -124,7 +124,7 @@ final class StateScenarios implements Scenarios {
                         "state.changelog.periodic-materialize.interval", materialization);
     }
 
-    /** The source is done while nearly all of its records wait before a slow operator. */
+    /** The source finishes while nearly all of its records wait in front of a slow operator. */
     private static void backpressured(Place place, StreamExecutionEnvironment env) {
         env.fromSource(
                         KafkaLines.source(

@@ -14,9 +14,9 @@ import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.filesystem.rollingpolicies.OnCheckpointRollingPolicy;
 
-/** The parts that the jobs are made of. */
+/** The building blocks of the jobs. */
 final class Topology {
-    /** The names of KafkaSources begin so; nothing else's does. */
+    /** The prefix of the names of KafkaSources; no other operator's name has this prefix. */
     static final String KAFKA = "Kafka ";
 
     private Topology() {}
@@ -42,7 +42,7 @@ final class Topology {
                 name);
     }
 
-    /** Counts lines by their partition, at most two hundred a second. */
+    /** Counts lines by partition, and passes on at most two hundred lines per second. */
     static SingleOutputStreamOperator<String> count(DataStream<String> lines, String prefix) {
         return lines.map(Progress.Counter.ofPartitions(prefix, 5));
     }

@@ -17,8 +17,8 @@ import org.apache.flink.streaming.api.environment.CheckpointConfig.ExternalizedC
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
- * A job for Flink versions whose layouts are still read and no more written: reads Kafka from the
- * earliest offsets and leaves a retained checkpoint.
+ * A job for Flink versions whose layouts {@code migrate} still reads, but no supported version
+ * writes. The job reads Kafka from the earliest offsets, and leaves a retained checkpoint.
  *
  * <p>Arguments: bootstrap servers, checkpoint directory, the number of records to process first,
  * topics. Prints the operator id of the source and the path of the checkpoint.
@@ -103,7 +103,7 @@ public final class OldJob {
         return Long.parseLong(checkpoint.getFileName().toString().substring("chk-".length()));
     }
 
-    /** Nearly stops the job once it has processed enough. */
+    /** Slows the job down almost to a stop once it has processed enough records. */
     private static final class Slowly implements MapFunction<String, String> {
         private static final long serialVersionUID = 1L;
         private final int wanted;

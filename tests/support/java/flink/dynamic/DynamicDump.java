@@ -17,7 +17,7 @@ import org.apache.flink.connector.kafka.source.enumerator.KafkaSourceEnumState;
 import org.apache.flink.runtime.checkpoint.OperatorState;
 import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
 
-/** What {@link StateDump} tells of a DynamicKafkaSource, by the connector's own serializers. */
+/** Reads the state of a DynamicKafkaSource for {@link StateDump}, with its own serializers. */
 final class DynamicDump implements Oracle {
     @Override
     public Map<String, Object> dump(

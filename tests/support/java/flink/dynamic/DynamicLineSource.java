@@ -6,7 +6,7 @@ import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
-/** A DynamicKafkaSource of one cluster. */
+/** A DynamicKafkaSource that reads one cluster. */
 final class DynamicLineSource implements LineSource {
     @Override
     public DataStream<String> read(StreamExecutionEnvironment env, String servers, String topic) {

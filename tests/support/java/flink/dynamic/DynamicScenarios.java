@@ -9,7 +9,7 @@ import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
-/** A DynamicKafkaSource on two clusters with topics of the same names. */
+/** Jobs with a DynamicKafkaSource that reads two clusters with topics of the same names. */
 final class DynamicScenarios implements Scenarios {
     @Override
     public Optional<Scenario> named(String name, Place place) {
@@ -28,7 +28,7 @@ final class DynamicScenarios implements Scenarios {
                                 "west/orders:1", 10)));
     }
 
-    /** Values tell a record's cluster. */
+    /** The value of a record contains its cluster. */
     private static void dynamic(Place place, StreamExecutionEnvironment env) {
         DataStream<String> lines =
                 env.fromSource(

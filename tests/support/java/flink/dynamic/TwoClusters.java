@@ -12,23 +12,23 @@ import org.apache.flink.connector.kafka.dynamic.metadata.KafkaStream;
 import org.apache.flink.connector.kafka.dynamic.source.DynamicKafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 
-/** Streams that lie on the clusters {@code east} and {@code west}: a stream is a topic of each. */
+/** Streams on the clusters {@code east} and {@code west}; a stream is a topic on each cluster. */
 final class TwoClusters implements KafkaMetadataService {
     private static final long serialVersionUID = 1L;
 
-    /** Cluster id to bootstrap servers. */
+    /** The bootstrap servers, by cluster id. */
     private final Map<String, String> clusters;
 
     private TwoClusters(Map<String, String> clusters) {
         this.clusters = clusters;
     }
 
-    /** Reads its partitions in step, from the earliest offsets. */
+    /** Reads all partitions evenly, from the earliest offsets. */
     static Source<String, ?, ?> source(String east, String west, String... topics) {
         return source(Map.of("east", east, "west", west), topics);
     }
 
-    /** The same, of these clusters: bootstrap servers by cluster id. */
+    /** Reads in the same way from these clusters, which are bootstrap servers by cluster id. */
     static Source<String, ?, ?> source(Map<String, String> clusters, String... topics) {
         Properties properties = new Properties();
         KafkaLines.IN_STEP.forEach(properties::setProperty);

@@ -4,7 +4,7 @@ import java.util.Properties;
 import java.util.Set;
 import org.apache.flink.connector.kafka.dynamic.metadata.ClusterMetadata;
 
-/** Clusters of a stream, where the connector keeps only topics and properties of them. */
+/** The clusters of a stream, for connectors that store only topics and properties of clusters. */
 final class Clusters {
     private Clusters() {}
 

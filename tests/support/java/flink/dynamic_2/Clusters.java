@@ -5,7 +5,7 @@ import java.util.Set;
 import org.apache.flink.connector.kafka.dynamic.metadata.ClusterMetadata;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 
-/** Clusters of a stream, where the connector keeps offsets initializers too: one has one. */
+/** The clusters of a stream, for connectors that also store offsets initializers; one has one. */
 final class Clusters {
     private Clusters() {}
 

@@ -28,12 +28,13 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMap
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Writes states of Kafka sources that no run can be made to leave, as the sources would: by the
- * connector's serializers, Flink's operator state backend and its metadata serializer.
+ * Writes states of Kafka sources that no test job can produce. As in a job, the connector's
+ * serializers, Flink's operator state backend, and Flink's metadata serializer write them.
  *
- * <p>Arguments: directory; {@code unassigned} (splits that wait for a reader, the first discovery
- * not yet done) or {@code removed-cluster} (a DynamicKafkaSource, of whose clusters the metadata
- * service no longer names one). Prints the same as {@link GoldenJobs} of a job.
+ * <p>Arguments: a directory, and the name of a state. {@code unassigned} has splits that wait for a
+ * reader, before the initial discovery has finished. {@code removed-cluster} is a
+ * DynamicKafkaSource with a cluster that the metadata service no longer lists. The output is the
+ * same as the output of {@link GoldenJobs} for a job.
  */
 public final class EncodedSources {
     private static final OperatorID ID = new OperatorID(0x0123456789abcdefL, 1);
@@ -108,7 +109,7 @@ public final class EncodedSources {
         return new KafkaPartitionSplit(new TopicPartition(topic, partition), start);
     }
 
-    /** A source whose one reader with splits is its subtask 1. */
+    /** Returns a source whose only reader with splits is subtask 1. */
     private static <T> OperatorState operator(
             int version,
             byte[] enumerator,

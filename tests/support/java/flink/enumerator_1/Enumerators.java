@@ -11,11 +11,11 @@ import org.apache.flink.connector.kafka.source.enumerator.KafkaSourceEnumStateSe
 import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplit;
 import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplitSerializer;
 
-/** Reads the enumerator's state of the connectors that write version 1 of it. */
+/** Reads the enumerator's state with the connectors that write its version 1. */
 final class Enumerators {
     private Enumerators() {}
 
-    /** Of version 0 the connector keeps the partitions alone; this tells the splits too. */
+    /** Also returns the splits of version 0, of which the connector keeps only the partitions. */
     static EnumeratorView view(int version, byte[] bytes) throws IOException {
         if (version > 0) {
             return view(new KafkaSourceEnumStateSerializer().deserialize(version, bytes));

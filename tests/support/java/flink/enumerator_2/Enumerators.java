@@ -11,9 +11,9 @@ import org.apache.flink.connector.kafka.source.enumerator.TopicPartitionAndAssig
 import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplit;
 import org.apache.kafka.common.TopicPartition;
 
-/** Reads the enumerator's state of the connectors that write version 2 of it. */
+/** Reads the enumerator's state with the connectors that write its version 2. */
 final class Enumerators {
-    /** This version keeps no starting offsets, so any will do. */
+    /** An arbitrary starting offset, because this version does not store starting offsets. */
     static final long MIGRATED = KafkaPartitionSplit.EARLIEST_OFFSET;
 
     private Enumerators() {}
@@ -30,7 +30,7 @@ final class Enumerators {
 
     private static EnumeratorView.Split split(TopicPartitionAndAssignmentStatus partition) {
         TopicPartition name = partition.topicPartition();
-        // By its stored code: these versions' name for 1 is UNASSIGNED_INITIAL.
+        // Compare the stored code, because these versions use the name UNASSIGNED_INITIAL for 1.
         boolean assigned = partition.assignmentStatus().getStatusCode() == 0;
         return new EnumeratorView.Split(
                 name.topic(), name.partition(), assigned ? "ASSIGNED" : "UNASSIGNED", null, null);

@@ -8,9 +8,9 @@ import org.apache.flink.connector.kafka.source.enumerator.KafkaSourceEnumState;
 import org.apache.flink.connector.kafka.source.enumerator.KafkaSourceEnumStateSerializer;
 import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplit;
 
-/** Reads the enumerator's state of the connectors that write version 3 of it. */
+/** Reads the enumerator's state with the connectors that write its version 3. */
 final class Enumerators {
-    /** What reading an older version's state makes of a start that it did not keep. */
+    /** The starting offset that is used for state of an older version, which does not store it. */
     static final long MIGRATED = KafkaPartitionSplit.MIGRATED;
 
     private Enumerators() {}

@@ -16,8 +16,8 @@ import org.apache.flink.streaming.connectors.kafka.FlinkKafkaConsumerBase;
 import org.apache.flink.streaming.connectors.kafka.internals.KafkaTopicPartition;
 
 /**
- * What {@link StateDump} tells of a FlinkKafkaConsumer, by Flink's Kryo: the number stored for each
- * partition, by the subtask that stored it.
+ * Reads the state of a FlinkKafkaConsumer for {@link StateDump}, with Flink's Kryo: the number that
+ * each subtask stored for each partition.
  */
 final class LegacyDump implements Oracle {
     private static final String STATE = "topic-partition-offset-states";
@@ -47,7 +47,7 @@ final class LegacyDump implements Oracle {
         return told;
     }
 
-    /** The consumer's own; it is package-private. */
+    /** Returns the consumer's own serializer; the method that creates it is package-private. */
     @SuppressWarnings("unchecked")
     private static TypeSerializer<Tuple2<KafkaTopicPartition, Long>> serializer()
             throws ReflectiveOperationException {

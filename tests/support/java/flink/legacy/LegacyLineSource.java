@@ -6,7 +6,7 @@ import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.connectors.kafka.FlinkKafkaConsumer;
 
-/** A FlinkKafkaConsumer, which looks for new partitions. */
+/** A FlinkKafkaConsumer that discovers new partitions. */
 final class LegacyLineSource implements LineSource {
     @Override
     public DataStream<String> read(StreamExecutionEnvironment env, String servers, String topic) {

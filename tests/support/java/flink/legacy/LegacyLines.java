@@ -6,7 +6,7 @@ import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.streaming.connectors.kafka.KafkaDeserializationSchema;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
-/** The lines of {@link KafkaLines}, for a FlinkKafkaConsumer. */
+/** Reads records as the lines of {@link KafkaLines}, for a FlinkKafkaConsumer. */
 final class LegacyLines implements KafkaDeserializationSchema<String> {
     private static final long serialVersionUID = 1L;
 

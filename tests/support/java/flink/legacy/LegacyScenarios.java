@@ -13,9 +13,9 @@ import org.apache.flink.streaming.api.functions.source.SourceFunction;
 import org.apache.flink.streaming.connectors.kafka.FlinkKafkaConsumer;
 import org.apache.flink.streaming.connectors.kafka.internals.KafkaTopicPartition;
 
-/** The FlinkKafkaConsumer of the connectors before 4.0. */
+/** Jobs with the FlinkKafkaConsumer of the connectors before 4.0. */
 final class LegacyScenarios implements Scenarios {
-    /** As long as Kafka allows, and as short. */
+    /** Topic names of the minimum and the maximum length that Kafka allows. */
     private static final String[] NAMES = {"x", "long-" + "n".repeat(244)};
 
     @Override
@@ -65,7 +65,7 @@ final class LegacyScenarios implements Scenarios {
                 Map.of("orders:1", required));
     }
 
-    /** With checkpoints so far apart that much is read after the last before the job is stopped. */
+    /** Checkpoints are rare, so the job reads many records between the last one and its stop. */
     private static Scenario seldom(Scenario scenario) {
         return scenario.with("execution.checkpointing.interval", "400 ms");
     }
@@ -96,7 +96,7 @@ final class LegacyScenarios implements Scenarios {
         count(read(env, specific, "specific"), "specific/");
     }
 
-    /** Checkpoints taken before a consumer has begun to read: the marker of its start. */
+    /** Adds consumers that never read, so that the checkpoint contains their start markers. */
     private static void notStarted(Place place, StreamExecutionEnvironment env) {
         FlinkKafkaConsumer<String> earliest = waiting(place, "orders");
         earliest.setStartFromEarliest();
@@ -136,7 +136,7 @@ final class LegacyScenarios implements Scenarios {
         return properties;
     }
 
-    /** Never gets from being opened to reading, as one whose checkpoint comes right after. */
+    /** Never reads after it is opened, as if the checkpoint were taken immediately afterward. */
     private static final class Waiting extends FlinkKafkaConsumer<String> {
         private static final long serialVersionUID = 1L;
         private volatile boolean waiting = true;

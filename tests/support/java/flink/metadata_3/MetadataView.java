@@ -4,7 +4,7 @@ import org.apache.flink.runtime.checkpoint.CheckpointProperties;
 import org.apache.flink.runtime.checkpoint.OperatorState;
 import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
 
-/** What metadata holds besides state, for the Flink versions that write metadata 3: nothing. */
+/** The metadata other than state, for the Flink versions that write metadata 3: nothing. */
 final class MetadataView {
     private MetadataView() {}
 

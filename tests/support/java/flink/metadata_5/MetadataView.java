@@ -5,7 +5,7 @@ import org.apache.flink.runtime.checkpoint.OperatorState;
 import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
 import org.apache.flink.runtime.jobgraph.OperatorID;
 
-/** What metadata holds besides state, for the Flink versions that write metadata 5 or 6. */
+/** The metadata other than state, for the Flink versions that write metadata 5 or 6. */
 final class MetadataView {
     private MetadataView() {}
 

@@ -3,7 +3,7 @@ package testjobs;
 import org.apache.flink.connector.base.DeliveryGuarantee;
 import org.apache.flink.connector.kafka.sink.KafkaSinkBuilder;
 
-/** How the connector of Flink 1.15 is told to write in transactions. */
+/** Configures the connector of Flink 1.15 to write in transactions. */
 final class ExactlyOnce {
     private ExactlyOnce() {}
 

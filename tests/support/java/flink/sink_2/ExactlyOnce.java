@@ -3,7 +3,7 @@ package testjobs;
 import org.apache.flink.connector.base.DeliveryGuarantee;
 import org.apache.flink.connector.kafka.sink.KafkaSinkBuilder;
 
-/** How the connector since Flink 1.16 is told to write in transactions. */
+/** Configures the connectors since Flink 1.16 to write in transactions. */
 final class ExactlyOnce {
     private ExactlyOnce() {}
 

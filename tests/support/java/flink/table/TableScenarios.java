@@ -8,7 +8,7 @@ import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 
-/** Kafka as tables: their sources are KafkaSources whose uids the planner makes. */
+/** SQL jobs that read Kafka tables; their sources are KafkaSources with uids from the planner. */
 final class TableScenarios implements Scenarios {
     @Override
     public Optional<Scenario> named(String name, Place place) {

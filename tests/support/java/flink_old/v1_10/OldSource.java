@@ -7,7 +7,7 @@ import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.connectors.kafka.FlinkKafkaConsumer;
 
-/** Flink 1.10: its only source of Kafka records is FlinkKafkaConsumer. */
+/** The source for Flink 1.10, which can read Kafka only with a FlinkKafkaConsumer. */
 final class OldSource {
     private OldSource() {}
 

@@ -12,7 +12,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.util.Collector;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
-/** Flink 1.12.0: the first KafkaSource, whose enumerator keeps which reader has which split. */
+/** The source for Flink 1.12.0: the first KafkaSource, whose enumerator stores splits by reader. */
 final class OldSource {
     private OldSource() {}
 
