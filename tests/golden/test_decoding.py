@@ -187,7 +187,7 @@ def test_dynamic_source_state_matches_connector(
 
 
 @pytest.mark.parametrize("legacy", _of_kind("legacy_sources"), ids=lambda e: e["name"])
-def test_legacy_consumer_offsets_match_flinks_kryo(
+def test_legacy_consumer_offsets_match_flinks_kryo_serializer(
     legacy: dict[str, Any],
 ) -> None:
     sources = read_checkpoint(GOLDEN / legacy["path"]).sources

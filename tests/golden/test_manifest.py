@@ -115,6 +115,7 @@ def test_flink_reads_golden_checkpoints_as_expected_in_manifest(version: str) ->
 @pytest.mark.usefixtures("original_place")
 @pytest.mark.parametrize("version", ["1.20", "2.2"])
 def test_flink_reads_merged_files_at_original_location(version: str) -> None:
+    """The metadata contains absolute URIs, so the files are copied to their original location."""
     entries = entries_of(version, in_place=True)
     checkpoints = {Path(entry["written_at"]): operators_by_kind(entry) for entry in entries}
     assert checkpoints

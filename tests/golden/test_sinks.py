@@ -58,7 +58,7 @@ def test_batch_numbers_remembered_by_sink_match_manifest(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BY_SPARK)
-def test_records_that_sink_drops_from_second_query_are_predicted(name: str) -> None:
+def test_sink_check_predicts_records_that_sink_drops_from_second_query(name: str) -> None:
     entry = TABLES[name]
     second = entry["second_query"]
     warnings, refused = _asked(GOLDEN / name, None)
@@ -76,6 +76,7 @@ def test_records_that_sink_drops_from_second_query_are_predicted(name: str) -> N
 
 @pytest.mark.parametrize("name", sorted(set(BY_SPARK) - {"files"}))
 def test_sink_is_refused_only_for_remembered_writer_name(name: str) -> None:
+    """A different writer name is accepted without a warning."""
     assert _asked(GOLDEN / name, "another-name") == ((), None)
     if KINDS[name] in (WriterKind.HUDI, WriterKind.TXN_APP):
         (writer,) = TABLES[name]["memory"]

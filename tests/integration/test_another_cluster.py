@@ -163,7 +163,7 @@ def _to_spark(chk: Path, broker: Broker, other: Broker, *more: str) -> Result:
 def test_to_spark_translates_positions_to_offsets_of_same_records(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """Translate every position of a log of 40 records, with and without transactions."""
+    """Each of 41 partitions is at a different position in its log of 40 records."""
     topic, name = _copied_topic(broker, other, 41, 40)
     chk = write_source(tmp_path / "chk-3", {0: splits(topic, range(41))})
     result = _to_spark(chk, broker, other, "--topic-map", f"{topic}={name}")
@@ -199,7 +199,7 @@ def test_partitions_with_many_records_are_fetched_in_parallel(
     assert time.monotonic() - began < 60  # the waits of the past bug took 80 s
 
 
-def test_mirrormaker_offset_sync_finds_position_among_equal_timestamps(
+def test_offset_syncs_of_mirrormaker_locate_position_among_equal_timestamps(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
     """All records have the same timestamp, so a search by time starts too far from the position."""
@@ -503,9 +503,9 @@ def test_tombstone_not_copied_yet_is_reported_as_mirror_lag(
 def test_option_compare_all_proves_position_and_detects_changed_record(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """A transactional mirror writes markers that the old log lacks.
+    """``--compare all`` proves the position, although a transactional mirror has written markers.
 
-    A second copy has one changed record.
+    In a second copy, it detects one changed record.
     """
     topic, changed = _new_name("orders"), _new_name("changed")
     broker.create_topic(topic, 1)
@@ -574,7 +574,7 @@ def test_verify_fails_for_plan_based_on_sampled_records(
         assert verified.code == code, verified.output
 
 
-def test_second_copies_of_expired_records_fail_verification(
+def test_verify_fails_for_second_copies_of_expired_records(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
     """Regression: The plan was "verified", although the mirror had copied 3 records twice.
@@ -808,7 +808,7 @@ def test_positions_in_compacted_topic_map_to_next_copied_record(
         assert json.loads(result.stdout or "0") == {topic: {"0": wanted}}, (position, result.stderr)
 
 
-def test_group_of_target_cluster_is_committed_and_rolled_back(
+def test_offsets_of_group_in_target_cluster_are_committed_and_rolled_back(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
     topic, group = _new_name("orders"), _new_name("readers")
@@ -966,7 +966,7 @@ def test_to_flink_writes_savepoint_for_target_cluster(
     ]
 
 
-def test_cut_over_commits_verifies_and_rolls_back_in_target_cluster(
+def test_cut_over_to_group_in_target_cluster_is_verified_and_rolled_back(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
     """The plan, the group, its verification, and its rollback refer to the target cluster."""

@@ -175,7 +175,7 @@ def test_commit_succeeds_after_broker_restart(
     [(Fault.HOLD, ChangeProgress.UNCHANGED), (Fault.HOLD_ANSWER, ChangeProgress.APPLIED)],
     ids=["before it has the commit", "after"],
 )
-def test_commit_is_unverified_if_broker_is_killed_and_not_restarted(
+def test_commit_is_reported_as_unverified_if_broker_is_killed_and_not_restarted(
     case: Case, pool: ThreadPoolExecutor, impatient: None, fault: Fault, expected: ChangeProgress
 ) -> None:
     trap, run = _caught(case, pool, fault)
@@ -300,7 +300,7 @@ def test_retry_does_not_overwrite_commit_of_different_client(
     assert outcome.applied is Applied.PARTLY
 
 
-def test_commit_is_unverified_if_connection_closes_during_second_request(
+def test_commit_is_reported_as_unverified_if_connection_closes_during_second_request(
     case: Case, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changing, "_REQUEST_BYTES", 1)  # one offset per request
@@ -319,7 +319,7 @@ def test_commit_is_unverified_if_connection_closes_during_second_request(
     case.is_as_it_was()
 
 
-def test_commit_without_response_is_not_reported_as_unchanged(case: Case, impatient: None) -> None:
+def test_commit_without_response_is_reported_as_unverified(case: Case, impatient: None) -> None:
     """Regression: The broker executed the request after ``migrate`` had reported no change."""
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD, times=99)
     outcome = case.commit()
@@ -451,7 +451,7 @@ def _await(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
-def test_commit_killed_after_writing_rollback_file_is_reported_as_unchanged(
+def test_next_run_reports_no_change_if_commit_was_killed_after_writing_rollback_file(
     case: Case, with_signal: signal.Signals
 ) -> None:
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD)
@@ -466,7 +466,7 @@ def test_commit_killed_after_writing_rollback_file_is_reported_as_unchanged(
 
 
 @pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
-def test_commit_killed_after_its_request_is_reported_as_applied(
+def test_next_run_reports_change_if_commit_was_killed_after_its_request(
     case: Case, with_signal: signal.Signals
 ) -> None:
     trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)
@@ -479,7 +479,7 @@ def test_commit_killed_after_its_request_is_reported_as_applied(
     case.is_as_it_was()
 
 
-def test_commit_killed_at_any_moment_is_reported_as_unchanged_or_applied(case: Case) -> None:
+def test_next_run_reports_whether_commit_killed_at_any_moment_changed_offsets(case: Case) -> None:
     """The test kills runs at times from the first request until shortly after the end.
 
     On an idle machine, a run takes about ten milliseconds.

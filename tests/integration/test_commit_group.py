@@ -146,7 +146,7 @@ def test_broker_snapshot_has_every_offset_with_metadata(
     assert snapshot.source_group == snapshot.target_group
 
 
-def test_group_created_during_broker_snapshot_is_not_taken_for_streams_group(
+def test_group_created_during_broker_snapshot_is_not_mistaken_for_streams_group(
     broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first commit of a KafkaSource creates the group between two requests of the snapshot."""
@@ -540,7 +540,7 @@ def test_rollback_can_be_undone_with_its_own_file(
     assert _view(broker, group).committed == committed
 
 
-def test_rollback_of_group_with_newer_commits_requires_force(
+def test_rollback_of_group_with_newer_commits_requires_option_force(
     tmp_path: Path, broker: Broker, java: JavaGroups, topic: str, group: str
 ) -> None:
     held = {(topic, n): Committed(1, "theirs") for n in range(3)}

@@ -379,8 +379,10 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert "verify-again done" not in away.stderr
 
 
-def test_cut_over_back_is_possible_until_target_commits(stack: LocalStack, broker: Broker) -> None:
-    """``cut-over --back`` is refused after consumers of the target have started."""
+def test_cut_over_back_succeeds_until_consumers_of_target_have_started(
+    stack: LocalStack, broker: Broker
+) -> None:
+    """``cut-over --back`` undoes the steps. It is refused after the consumers have started."""
     elsewhere = {"kafka": {"bootstrap-servers": broker.bootstrap_servers}}
     spec = _spec(stack, "back")
     query = Path(spec.fields["target"]["checkpoint-dir"])

@@ -119,7 +119,7 @@ def cut_over(broker: Broker, tmp_path: Path) -> CutOver:
     return CutOver(broker, tmp_path)
 
 
-def test_group_whose_consumers_started_at_other_offsets_is_not_verified(cut_over: CutOver) -> None:
+def test_start_is_not_verified_if_consumers_started_at_other_offsets(cut_over: CutOver) -> None:
     assert cut_over.run("--until", "verify").code == 0
     cut_over.more_records(20)
     ends = cut_over.consume_elsewhere(skip=10)
@@ -146,7 +146,7 @@ def test_group_whose_consumers_started_at_other_offsets_is_not_verified(cut_over
 
 
 @pytest.mark.parametrize("epoch", [0, -1], ids=["with an epoch", "without one"])
-def test_consumers_started_at_earliest_offset_are_not_verified(
+def test_start_is_not_verified_if_consumers_started_at_earliest_offset(
     cut_over: CutOver, epoch: int
 ) -> None:
     """The consumers read all records, but commit only the planned offsets, as on an idle topic.
@@ -293,6 +293,7 @@ def test_commit_of_different_cut_over_does_not_count_as_consumer_commit(cut_over
 
 
 def test_cut_over_back_of_group_requires_rollback_file(cut_over: CutOver) -> None:
+    """``cut-over --back`` is refused if the rollback file was deleted."""
     assert cut_over.run("--until", "verify").code == 0
     folder = cut_over.folder / "one.cut-over"
     (folder / "plan.json").unlink()
@@ -371,7 +372,7 @@ def test_start_of_group_is_verified_if_members_were_seen_before_newer_commits(
 
 
 def test_group_that_already_has_planned_offsets_requires_option_adopt(cut_over: CutOver) -> None:
-    """The job, or a move whose files are elsewhere, may have committed these offsets."""
+    """The job, or a move with files in a different directory, may have committed these offsets."""
     assert cut_over.run("--until", "plan").code == 0
     cut_over.broker.commit(cut_over.group, cut_over.planned())
     refused = cut_over.run("--until", "verify")
@@ -393,10 +394,13 @@ def test_group_that_already_has_planned_offsets_requires_option_adopt(cut_over: 
     assert cut_over.broker.committed(cut_over.group) == ends
 
 
-def test_cut_over_back_requires_option_nothing_started_if_consumer_may_be_running(
+def test_cut_over_back_requires_option_if_consumer_may_be_running(
     cut_over: CutOver,
 ) -> None:
-    """A consumer that assigns its partitions is not visible until its first commit."""
+    """The option is ``--nothing-started``.
+
+    A consumer that assigns its partitions is not visible until its first commit.
+    """
     assert cut_over.run("--until", "verify").code == 0
     cut_over.more_records(20)
     # The consumer has read records but has not committed, so it is not visible.

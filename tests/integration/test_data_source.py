@@ -117,7 +117,7 @@ def test_data_source_schemas_have_types_and_column_comments(
     assert types == {**types, **expected}
 
 
-def test_written_at_column_is_modification_time_of_metadata_file(
+def test_column_written_at_contains_modification_time_of_metadata_file(
     read: Any, session: SparkSession
 ) -> None:
     frame = read(GOLDEN / "2.3" / "retained", view="checkpoints")
@@ -177,10 +177,11 @@ def test_data_source_returns_deleted_checkpoint_as_row_with_error(
     assert [row["next_offset"] for row in rows(newest)] == [50, 60]
 
 
-def test_data_source_accepts_path_globs_and_options_latest_only_and_topic(
-    read: Any, tmp_path: Path
-) -> None:
-    """The names of options and views are case-insensitive."""
+def test_data_source_selects_rows_by_path_glob_and_options(read: Any, tmp_path: Path) -> None:
+    """The options are ``latestOnly`` and ``topic``.
+
+    Names of options and views are case-insensitive.
+    """
     for team, job in (("a", "x"), ("b", "y")):
         for number in (1, 2):
             place = tmp_path / team / job / f"chk-{number}"

@@ -124,9 +124,7 @@ def _await(done: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-def test_follow_killed_at_any_moment_leaves_group_at_committed_batch(
-    case: Case, spark: Spark
-) -> None:
+def test_killed_follow_command_leaves_group_at_committed_batch(case: Case, spark: Spark) -> None:
     at_random = random.Random(_SEED)
     empty = case.follow()
     assert (empty.code, case.held) == (0, {})

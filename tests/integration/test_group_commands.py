@@ -99,7 +99,7 @@ def test_rollback_file_on_full_disk_prevents_commit(
     assert not (tmp_path / "full.json").exists()
 
 
-def test_sink_option_warns_of_records_dropped_by_iceberg(
+def test_option_sink_warns_of_records_that_iceberg_may_drop(
     broker: Broker, group: str, chk: Path, tmp_path: Path
 ) -> None:
     move = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
@@ -158,7 +158,7 @@ def test_missing_group_is_reported_in_dry_run_and_saved_plan(
     assert migrate("show", plan).stdout.count(warning) == 1
 
 
-def test_execute_reports_rollback_file_and_is_idempotent(
+def test_option_execute_reports_rollback_file_and_second_run_changes_nothing(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
     broker.commit(group, {(topic, 0): 1})
@@ -215,7 +215,7 @@ def test_option_execute_requires_option_yes_without_terminal(
 
 
 @pytest.mark.parametrize(("answer", "code", "offsets"), [("n", 4, 0), ("y", 0, 3)])
-def test_execute_on_terminal_asks_for_confirmation_once(
+def test_option_execute_on_terminal_asks_for_confirmation_once(
     tmp_path: Path, broker: Broker, group: str, chk: Path, answer: str, code: int, offsets: int
 ) -> None:
     with on_terminal(
@@ -283,6 +283,7 @@ def test_commit_group_refuses_unsafe_positions(
 def test_verify_of_plan_checks_positions_that_options_have_changed(
     tmp_path: Path, broker: Broker, topic: str, group: str
 ) -> None:
+    """The options changed the name of the topic, and a position beyond the log end offset."""
     chk = write_source(tmp_path / "chk-7", {0: splits("of-old", [1, 99, 3])})
     plan = tmp_path / "plan.json"
     base = ("commit-group", "--group", group, "-b", broker.bootstrap_servers)
@@ -370,7 +371,7 @@ def test_unresolved_position_is_resolved_to_offset_at_timestamp(
     assert json.loads(late.stdout)[topic]["1"] == 10, late.stderr
 
 
-def test_verify_reports_offset_that_duplicates_records_and_missing_offset(
+def test_verify_reports_missing_offset_and_offset_that_duplicates_records(
     broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
     """From offset 2 instead of 4, the group would reprocess two records.
@@ -433,7 +434,7 @@ def test_newer_commits_are_detected_without_rollback_file(
     assert broker.committed(group) == moved
 
 
-def test_repeated_move_requires_option_allow_moved_on_after_consumers_have_read(
+def test_repeated_move_after_consumption_requires_option_allow_moved_on(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
     command = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
@@ -567,6 +568,7 @@ def test_misspelled_topic_is_usage_error(
 def test_topic_map_to_name_of_other_topic_in_checkpoint_is_refused(
     tmp_path: Path, broker: Broker
 ) -> None:
+    """With this ``--topic-map``, two topics of the checkpoint would have the same name."""
     name = f"b-{uuid.uuid4().hex[:8]}"
     broker.create_topic(name, 1)
     broker.produce(name, 0, map(str, range(10)))
@@ -580,6 +582,7 @@ def test_topic_map_to_name_of_other_topic_in_checkpoint_is_refused(
 def test_records_deleted_during_confirmation_are_detected(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
+    """``migrate`` checks the logs again after the user has confirmed the commit."""
     with on_terminal(
         *("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers, "--execute"),
         *("--rollback-file", tmp_path / "back.json"),
@@ -593,7 +596,7 @@ def test_records_deleted_during_confirmation_are_detected(
     assert not (tmp_path / "back.json").exists()
 
 
-def test_option_unresolved_with_timestamp_does_not_hide_warning_of_recreated_topic(
+def test_recreated_topic_triggers_warning_even_if_position_is_resolved_by_timestamp(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     chk = write_source(tmp_path / "old" / "chk-7", {0: splits(topic, [8, 8, LATEST])})

@@ -51,7 +51,7 @@ def _view(broker: Broker, group: str) -> dict[tuple[str, int], JavaOffset]:
 
 
 @pytest.mark.parametrize("metadata", _TEXTS.values(), ids=_TEXTS)
-def test_group_view_matches_offsets_of_java_client(
+def test_offsets_read_from_group_match_java_client(
     broker: Broker, java: JavaGroups, topic: str, group: str, metadata: bytes
 ) -> None:
     committed: dict[tuple[str, int], JavaOffset] = {
@@ -116,7 +116,7 @@ def test_rollback_restores_metadata_of_java_client(
     assert java.committed(group) == held
 
 
-def test_verify_detects_leader_epoch_of_recreated_topic_and_commit_replaces_it(
+def test_verify_detects_stale_leader_epoch_and_commit_removes_it(
     broker: Broker, java: JavaGroups, topic: str, group: str, chk: Path, tmp_path: Path
 ) -> None:
     """Regression: The offset was "verified", but a Java consumer never received records."""

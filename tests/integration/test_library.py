@@ -75,7 +75,7 @@ def test_library_commits_and_rolls_back_like_commands(
     assert "hunter2" not in repr(undone)
 
 
-def test_to_spark_call_resolves_positions_on_broker(
+def test_library_function_to_spark_resolves_positions_with_broker(
     broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4])})

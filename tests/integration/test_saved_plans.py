@@ -123,7 +123,7 @@ def test_plan_is_refused_after_newer_checkpoint(
     assert f"the job kept running; it has completed chk-9; {way_out} [" in refused.stderr
 
 
-def test_plan_created_with_option_allow_ran_on_is_applied_with_warning(
+def test_plan_that_allows_duplicates_is_applied_with_warning(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:
     """``--allow-ran-on`` accepts duplicates.

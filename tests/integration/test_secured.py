@@ -219,15 +219,19 @@ def _java_scram(stores: Stores) -> str:
 # -- authentication ------------------------------------------------------------------------------
 
 
-def test_scram_works_with_librdkafka_properties(client: Client, stores: Stores) -> None:
+def test_scram_authentication_works_with_librdkafka_properties(
+    client: Client, stores: Stores
+) -> None:
     client.works(_scram(stores))
 
 
-def test_scram_works_with_java_properties(client: Client, stores: Stores) -> None:
+def test_scram_authentication_works_with_java_properties(client: Client, stores: Stores) -> None:
     client.works(_java_scram(stores))
 
 
-def test_plain_works_with_multiline_java_properties(client: Client, stores: Stores) -> None:
+def test_plain_authentication_works_with_multiline_java_properties(
+    client: Client, stores: Stores
+) -> None:
     certificate = stores.path("ca.pem").read_text().replace("\n", " \\\n  ")
     client.works(
         f"""

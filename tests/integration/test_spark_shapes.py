@@ -324,13 +324,14 @@ def test_two_flink_sources_are_merged_into_single_spark_source(
     assert rows == rows_from(POSITIONS)
 
 
-def test_aggregation_counts_from_seed(world: World, chk: Path) -> None:
+def test_aggregation_counts_records_from_position_in_seed(world: World, chk: Path) -> None:
     checkpoint_dir = seed(chk, world, *BOTH_TOPICS)
     rows = collected(aggregated(world.both()), checkpoint_dir, mode="update")
     assert last_of_each(rows) == counts_from(POSITIONS)
 
 
-def test_transform_with_state_counts_from_seed(world: World, chk: Path) -> None:
+def test_transform_with_state_counts_records_from_position_in_seed(world: World, chk: Path) -> None:
+    """The query uses ``transformWithStateInPandas``."""
     checkpoint_dir = seed(chk, world, *BOTH_TOPICS)
     provider = "spark.sql.streaming.stateStore.providerClass"
     world.session.conf.set(provider, f"{STATE_STORES}.RocksDBStateStoreProvider")
@@ -342,6 +343,7 @@ def test_transform_with_state_counts_from_seed(world: World, chk: Path) -> None:
 
 
 def test_apply_in_pandas_with_state_processes_each_record_once(world: World, chk: Path) -> None:
+    """The query uses ``applyInPandasWithState``."""
     checkpoint_dir = seed(chk, world, *BOTH_TOPICS)
     assert collected(passed_with_state(world.both()), checkpoint_dir) == rows_from(POSITIONS)
 
@@ -355,7 +357,7 @@ def test_deduplication_by_processing_time_emits_each_record_once(world: World, c
 # -- several sources -----------------------------------------------------------------------------
 
 
-def test_union_numbers_streams_from_left_to_right(world: World, chk: Path) -> None:
+def test_streams_in_union_are_numbered_from_left_to_right(world: World, chk: Path) -> None:
     checkpoint_dir = seed(chk, world, "0=orders", "1=payments", "2=both", options="--one-cluster")
     frame = world.orders().union(world.payments()).union(world.both()).select(*IDENTITY)
     assert collected(frame, checkpoint_dir) == sorted(

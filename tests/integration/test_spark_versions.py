@@ -205,6 +205,7 @@ def test_real_time_mode_starts_at_seed_and_logs_batch_when_batch_ends(
 
 
 def test_option_run_of_verify_reports_start_positions(servers: str, tmp_path: Path) -> None:
+    """``verify --run`` runs Spark on a copy of the seed."""
     write_seed(POSITIONS, tmp_path / "query")
     conf = {
         "spark.jars": ",".join(map(str, classpath(CONNECTOR))),
@@ -358,7 +359,7 @@ def test_copied_query_resumes_from_new_positions_with_existing_counts(
     assert {file: file.read_bytes() for file in old.rglob("*") if file.is_file()} == before
 
 
-def test_original_of_copied_query_resumes_unchanged(
+def test_original_query_resumes_unchanged_after_copy(
     spark: Spark, broker: Broker, counted: tuple[str, Path]
 ) -> None:
     topic, old = counted
@@ -366,7 +367,7 @@ def test_original_of_copied_query_resumes_unchanged(
 
 
 @pytest.mark.skipif(_SPARK < (4, 0), reason="no transformWithState")
-def test_copy_with_processor_state_runs_without_old_location(
+def test_copied_query_with_stateful_processor_runs_after_old_location_was_deleted(
     spark: Spark, broker: Broker, tmp_path: Path
 ) -> None:
     """In the state of a stateful processor, Spark stores absolute paths of schema files."""

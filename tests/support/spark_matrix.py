@@ -51,7 +51,9 @@ ROW_TESTS: Mapping[str, str] = {
     "verify --run": "test_option_run_of_verify_reports_start_positions",
     "copy-query": f"{_KEPT}[right]",
     "copy-query, off-by-one detected": f"{_KEPT}[wrong by one]",
-    "copy-query, transformWithState": ("test_copy_with_processor_state_runs_without_old_location"),
+    "copy-query, transformWithState": (
+        "test_copied_query_with_stateful_processor_runs_after_old_location_was_deleted"
+    ),
 }
 
 
