@@ -120,13 +120,13 @@ def kafka_offsets(directory: str, batch: int, files: ByteSource) -> dict[str, Of
 
 
 def _other_sources(directory: str, files: ByteSource) -> set[str]:
-    """Return the sources whose seeds show that they are not Kafka sources, by number or name."""
+    """Return the numbers or names of the sources whose seeds are not those of Kafka sources."""
     seeded = _seeded_sources(directory, files)
     return {source for source in seeded if read_seed(files, seed_path(directory, source)) is None}
 
 
 def _seeded_sources(directory: str, files: ByteSource) -> list[str]:
-    """Return the sources that have written their start offsets, by number or name."""
+    """Return the numbers or names of the sources that have written their start offsets."""
     names = list_directory(files, join(directory, "sources")) or ()
     return [source for source in names if files.is_file(seed_path(directory, source))]
 

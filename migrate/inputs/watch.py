@@ -165,7 +165,7 @@ def wait_for_sign(watch: Watch, signs: Callable[[], Sequence[str]], watched: str
         watch: how long to wait.
         signs: a function that raises ``Refused`` if there is any sign that the reader has
             continued; if the user has allowed this, it returns the signs instead.
-        watched: a clause about other evidence, such as a group, with which a log message starts.
+        watched: the start of the log messages: a clause about other evidence that ``signs`` checks.
 
     Returns:
         True if the absence of a newer checkpoint suggests that the job has stopped. False if

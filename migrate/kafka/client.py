@@ -87,7 +87,7 @@ _UNREACHABLE = frozenset(
 _NO_LISTENER_SECONDS = 1.5
 _NO_LISTENER = re.compile("Connection refused|Failed to resolve")
 
-# Seconds between polls for connection errors during authentication.
+# The number of seconds between polls for connection errors during authentication.
 _POLL_INTERVAL = 0.05
 # A value that contains an unsubstituted variable (``${PASSWORD}``), or is enclosed in quotes.
 _UNREAD = re.compile(r"""\$\{.*\}|^(["']).*\1$""")

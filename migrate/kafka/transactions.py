@@ -99,7 +99,7 @@ def outcome_of(transaction: Transaction, changes: Iterable[StateChange]) -> TxnO
 
 
 def log_partition(transactional_id: str, partitions: int) -> int:
-    """Return the number of the transaction log partition that contains a transactional ID."""
+    """Return the number of the transaction log partition that Kafka uses for a transactional ID."""
     hashed = abs(signed_32(string_hash(transactional_id)))
     # Utils.abs @ kafka-clients returns 0 for the lowest int, because its absolute value overflows.
     return 0 if hashed == 1 << 31 else hashed % partitions

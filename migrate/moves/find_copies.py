@@ -39,7 +39,7 @@ _LONG_READ = 4000
 # The number of records to compare in each cluster, in total for all partitions. It does not apply
 # if all records are compared.
 _MOST_RECORDS = 10_000_000
-# Seconds between polls of a lagging mirror.
+# The number of seconds between polls of a lagging mirror.
 _PAUSE = 2.0
 
 
@@ -59,7 +59,7 @@ def translate_positions(
         old: the librdkafka properties for the old cluster.
         new: the librdkafka properties for the new cluster.
         names: the topic names in the new cluster, by their names in the old cluster.
-        wait: seconds to wait for a lagging mirror.
+        wait: the number of seconds to wait for a lagging mirror.
         is_whole: True to compare every record, starting at the log start offsets.
     """
     from migrate.kafka.log_pairs import LogPairs

@@ -30,7 +30,7 @@ def check_topic_names(policies: Policies, chosen: Iterable[Source]) -> None:
     A topic that matches ``--topic-pattern`` counts as read.
 
     Raises:
-        NoSuchName: no chosen source reads a topic.
+        NoSuchName: one of these topics is not read by any chosen source.
     """
     topics = topics_of(chosen)
     for name, names in (

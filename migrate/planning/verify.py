@@ -88,7 +88,7 @@ class VerifiedPartition(PartitionRow):
 
     Attributes:
         started: the offset at which the target started or (before its first run) will start; None
-            without such an offset, or if the offset is unknown.
+            if there is no such offset, or if it is unknown.
         records: the number of offsets that are lost, repeated, expired, or passed ("moved on"),
             some of which may have no record; 0 for other outcomes.
     """

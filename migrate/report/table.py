@@ -188,7 +188,7 @@ def _lines(filled: Sequence[_Filled[_Row]], rows: Sequence[_Row], screen: Screen
 
 
 def _below(column: _Filled[_Row], number: int, indent: str, screen: Screen) -> Iterator[str]:
-    """Yield the lines of a cell below its row, with its heading, wrapped between words."""
+    """Yield a cell with its column's heading as lines below the row, wrapped between words."""
     if not column.cells[number]:
         return
     lines = wrap(
