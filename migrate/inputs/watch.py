@@ -108,7 +108,7 @@ class QueryWatch(Watch):
         if self.is_old and self.age is not None:
             return f"the last batch in the query's log started {self.age / 60:.0f} minutes ago"
         if self.interval is None:
-            return "the query's log does not show how often it starts a batch"
+            return "the query's log does not show how often the query starts a batch"
         return f"the query's batches start up to {self.interval:.0f} s apart, too long to wait"
 
 

@@ -36,14 +36,14 @@ AUTHENTICATION_FAILED = service_error(
 )
 BATCH_AND_COMMITS_MISSING = input_error(
     "batch-and-commits-missing",
-    "in {location}, commits/ has no batch, the newest batch in offsets/ is {planned}, and batch "
-    "{missing} is missing; unless the query uses asynchronous progress tracking, Spark would fail "
-    "(batch {missing} doesn't exist)",
+    "in {location}, commits/ has no batch, the newest batch in offsets/ is {planned}, and "
+    "offsets/{missing} is missing; unless the query uses asynchronous progress tracking, Spark "
+    "would fail (batch {missing} doesn't exist)",
     "restore commits/ and offsets/{missing} from a backup",
 )
 BATCH_MISSING = input_error(
     "batch-missing",
-    "in {location}, the newest batch in offsets/ is {planned}, but batch {missing} is missing; "
+    "in {location}, the newest batch in offsets/ is {planned}, but offsets/{missing} is missing; "
     "Spark would fail (batch {missing} doesn't exist)",
     "restore offsets/{missing} from a backup",
 )
@@ -155,7 +155,8 @@ COPY_DUPLICATED = refusal(
 )
 COPY_DUPLICATED_SINCE_PLAN = refusal(
     "copy-duplicated-since-plan",
-    "{partition}: the match of the planned offset is now {outcome}; the records may be duplicated",
+    "{partition}: the match of the planned offset is uncertain ({outcome}); a start at this "
+    "offset may duplicate records",
     "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 COPY_ELSEWHERE_SINCE_PLAN = refusal(
@@ -204,7 +205,7 @@ COPY_NOT_STARTED = refusal(
 )
 COPY_REPARTITIONED = refusal(
     "copy-repartitioned",
-    "the mirror copied {records} to partitions other than those in the job's log",
+    "the mirror copied {records} to partitions other than the original partitions",
     "mirror the job's topic to a new topic, and configure the mirror to keep each record's "
     "partition",
 )
@@ -410,7 +411,7 @@ GROUP_AHEAD_OF_QUERY = refusal(
 )
 GROUP_BECAME_ACTIVE = refusal(
     "group-became-active",
-    "group {group} received members before the commit ({reason})",
+    "members joined group {group} before the commit ({reason})",
     "stop all members of the group, and rerun the command",
 )
 GROUP_CHANGED = refusal(
@@ -544,8 +545,8 @@ KEPT_PARTITIONS = refusal(
 )
 LATER_CHANGE = refusal(
     "later-change",
-    "migrate changed {count:offset} of group {group} again later (the first is {partition}: "
-    "{current}; rollback file {newest})",
+    "after the change that you want to roll back, migrate changed {count:offset} of group {group} "
+    "again (the first is {partition}: {current}; rollback file {newest})",
     "first run `migrate rollback {newest}`; or add {option.force:true} to undo both changes "
     "(consumers may then reprocess up to {reprocessed:record} and skip up to {skipped:record}, "
     "and start {removed:partition} according to auto.offset.reset)",
@@ -652,7 +653,7 @@ NO_COMMITTED_OFFSETS = refusal(
 )
 NO_COMPLETE_CHECKPOINT = input_error(
     "no-complete-checkpoint",
-    "{chk} contains no complete chk-N",
+    "{chk} contains no complete checkpoint (chk-N)",
     "pass a job's checkpoint directory",
 )
 NO_KAFKA_SEED = input_error(
@@ -896,8 +897,8 @@ QUERY_PROGRESS_UNKNOWN = refusal(
 )
 QUERY_START_UNKNOWN = input_error(
     "query-start-unknown",
-    "the start positions of the query at {location} are unknown, because the start of its Kafka "
-    "source (sources/0/0) is missing",
+    "the start positions of the query at {location} are unknown, because the file with the "
+    "initial offsets of its Kafka source (sources/0/0) is missing",
     "restore this file from a backup",
 )
 READ_DENIED = service_error(
@@ -1074,9 +1075,9 @@ SINK_HUDI_IDENTIFIER = refusal(
 )
 SINK_OF_OTHER_QUERY = refusal(
     "sink-of-other-query",
-    "{sink} is the file sink of a different query, and remembers its batches up to {last} "
-    "(_spark_metadata); the sink would silently skip batches 0 to {last} of a new query, and "
-    "their records would be lost",
+    "{sink} is the file sink of a different query, and has already recorded batches up to {last} "
+    "of that query (_spark_metadata); the sink would silently skip batches 0 to {last} of a new "
+    "query, and their records would be lost",
     "choose a new directory for the sink, and read both directories",
 )
 SINK_UNREADABLE = refusal(

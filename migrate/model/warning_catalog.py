@@ -151,7 +151,8 @@ MISSING_PARTITIONS = warning(
 )
 MORE_NEW_TOPICS = warning(
     "new-topic",
-    "{count:more topic moves|more topics move} in the same way",
+    "{count:more topic matches|more topics match} {option.topic_pattern} and will also be treated "
+    "as new topics",
 )
 NEW_GROUP = warning(
     "new-group",
@@ -213,7 +214,7 @@ OTHER_BROKERS = warning(
 PARTIAL_TOPIC = warning(
     "partial-topic",
     "{option.partitions} omits partitions of {count:topic} (the first is {topic})",
-    "the query must assign exactly the partitions that move",
+    "in the query, use the option assign with exactly the partitions that move",
 )
 PARTITION_ADVANCED = warning(
     "position-changed",
@@ -293,7 +294,7 @@ SINK_HIDES_FILES_OF_JOB = warning(
 )
 SINK_OF_UNKNOWN_KIND = warning(
     "sink-unknown",
-    "{sink} is an unknown kind of sink; it may skip batches whose numbers it remembers",
+    "{sink} is an unknown kind of sink; it may skip batches whose numbers it has already recorded",
 )
 SINK_PARTLY_READ = warning(
     "sink-unknown",

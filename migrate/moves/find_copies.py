@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
     from migrate.kafka.log_pairs import LogPairs
 
-ABORTED_LEFT = "the records without a copy may be of aborted transactions that are never copied"
+ABORTED_LEFT = (
+    "the records without a copy may belong to aborted transactions, which may never be copied"
+)
 # The number of partitions whose records are in memory at the same time. The second number applies
 # if all records are compared.
 _PARTITIONS_AT_ONCE = 64

@@ -165,7 +165,8 @@ def _difference(planned: PlannedPartition, starts: Mapping[str, int | Marker | N
         isinstance(other, int) and isinstance(start, int) and other < start
         for other in starts.values()
     ):
-        return f"its position in the plan is {start}, and not the lowest of {_join_starts(starts)}"
+        all_starts = _join_starts(starts)
+        return f"its position in the plan is {start}, which is not the lowest of {all_starts}"
     return ""
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _PROGRESS = {
     ChangeProgress.APPLIED: "{} was made on {}; a rollback restores the earlier offsets",
     ChangeProgress.UNCHANGED: "{} of {} changed nothing, or was already rolled back",
-    ChangeProgress.IN_PART: "the group has only some offsets of {} of {}; a rollback "
-    "restores the earlier offsets",
+    ChangeProgress.IN_PART: "{} of {} was applied only in part; a rollback restores the earlier "
+    "offsets",
     ChangeProgress.MOVED_ON: "the group has newer commits than {} of {}",
 }
 

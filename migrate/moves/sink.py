@@ -104,8 +104,8 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
     ):
         if writers := memory.last_numbers(kind):
             log.info(
-                f"the sink remembers {what} ({len(writers)}); a new query is none of these "
-                "writers, so the sink does not skip its batches"
+                f"the sink remembers {what} ({len(writers)}); a new query is not among "
+                "them, so the sink skips none of its batches"
             )
     if writer is None:
         warnings += _other_name_warnings(name, memory)

@@ -199,6 +199,6 @@ def find_translation_changes(
         elif match.is_sampled:
             sampled.append(
                 f"{planned.name}: migrate did not compare up to {counted(match.unread, 'record')} "
-                f"of the new log; {remedy}"
+                f"of the target's log; {remedy}"
             )
     return TranslationChanges(other_places, unmatched, duplicates, sampled)

@@ -55,10 +55,12 @@ _FURTHER = 10
 
 Reading = Generator[Read, Surroundings, Match]
 WENT_BACK = "the mirror has rewound, or equal records hide its progress"
-STARTS_LATER = "the log there starts with later records, which may not be copied again"
+STARTS_LATER = (
+    "the target's log starts with copies of later records, which the mirror may not copy again"
+)
 MAY_HAVE_GONE_BACK = (
-    "the mirror lags or has rewound; the log start offset there is not 0, so earlier copies may "
-    "have been deleted"
+    "the mirror lags or has rewound; the log start offset in the target's cluster is not 0, so "
+    "earlier copies may have been deleted"
 )
 # The outcomes that depend on the origin of the last copy.
 _BY_LAST = (MatchOutcome.AT_END, MatchOutcome.LAGGING, MatchOutcome.WENT_BACK)
@@ -69,7 +71,8 @@ _Syncs = Sequence[Sequence[tuple[int, int]]]
 def no_origin() -> str:
     """Return the reason for ``NOT_FOUND`` if a part of the old log was not searched."""
     return (
-        "a record there matches none of the first records with the same age in the job's log; "
+        "a record in the target's log matches none of the first records with the same age in the "
+        "job's log; "
         f"{option('compare', Compare.ALL)} searches the rest of the log"
     )
 
@@ -346,7 +349,9 @@ def _check_lag(
         return match
     is_copied = yield from _are_known(own.before[-match.records :][:1], depth, Side.NEW)
     if is_copied is None:
-        return not_found_match("too many records there to determine whether the mirror has rewound")
+        return not_found_match(
+            "too many records in the target's log to determine whether the mirror has rewound"
+        )
     if is_copied:
         return not_found_match(WENT_BACK)
     if copies.log_start == 0:

@@ -75,13 +75,13 @@ class _Comparison:
             return Match(MatchOutcome.LAGGING, records=lacking + tombstones, bound=Bound.AT_MOST)
         if lacking:
             return not_found_match(
-                f"the new log has neither a copy of {counted(lacking, 'record')} around the "
-                "position nor a later record with the same key"
+                f"the target's log has neither a copy of {counted(lacking, 'record')} around "
+                "the position nor a later record with the same key"
             )
         if self._has_unexplained(both):
             return not_found_match(
-                "some records around the position in the new log are not in the job's log, and "
-                "no later record has the same key"
+                "some records around the position in the target's log are not in the job's log, "
+                "and no later record has the same key"
             )
         if not self.after and not self._new.is_to_end:
             return not_found_match("the records after the position have no copy")

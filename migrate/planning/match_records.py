@@ -57,13 +57,15 @@ from migrate.planning.plan import MatchOutcome
 
 NO_COPY = "the records around the position have no copy"
 APPEND_TIME = (
-    "the timestamps of the new topic are the times of the copies "
+    "the timestamps in the target's topic are the times at which the copies were written "
     "(message.timestamp.type=LogAppendTime)"
 )
 EQUAL_RECORDS = "too many equal records around the position"
-OTHER_ORDER = "the equal records in the new log may have a different order than in the job's log"
+OTHER_ORDER = (
+    "the equal records in the target's log may have a different order than in the job's log"
+)
 MAY_BEGIN_LATER = (
-    "the first records of the new log equal other records, so the new log may start after the "
+    "the first records of the target's log equal other records, so this log may start after the "
     "position"
 )
 
@@ -169,7 +171,7 @@ def match_records(
         return not_found_match("the job's log has no records to compare")
     if not new.records and new.is_from_start and new.is_to_end:
         if new.first_unread > new.log_start or new.log_start > 0:
-            return not_found_match("the new log no longer contains records")
+            return not_found_match("the target's log no longer contains records")
         bound = Bound.EXACT if old.is_from_start else Bound.AT_LEAST
         return Match(MatchOutcome.LAGGING, records=len(old.before), bound=bound)
     alignment = _Alignment(old, new, is_compacted, syncs)

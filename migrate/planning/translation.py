@@ -226,7 +226,7 @@ NOT_COMPARABLE = (
 )
 ASSUMPTION = (
     "for records that were not compared, migrate assumes that the mirror preserves partitions "
-    "and order, and that no other client writes to the new topic"
+    "and order, and that no other client writes to the target's topic"
 )
 
 
@@ -253,6 +253,6 @@ def _notes(
     )
     if by_syncs:
         yield (
-            f"{counted(by_syncs, 'position')} next to equal records; the mirror's offset syncs "
-            "show which of these records are copied"
+            f"equal records surround {counted(by_syncs, 'position')}; the mirror's offset syncs "
+            "show which of these records were copied"
         )

@@ -170,8 +170,8 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
         return f"verified except for this: {said}" if allow_moved_on else f"not verified: {said}"
     if not bad and verification.passed_by_log_start:
         return (
-            f"the seed was correct in {whole}; records that retention deleted before the first "
-            "batch cannot be determined"
+            f"the seed was correct in {whole}; it cannot be determined whether retention deleted "
+            "records before the first batch"
         )
     if not bad:
         start = "started" if verification.has_run else "will start"

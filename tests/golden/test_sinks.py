@@ -125,7 +125,7 @@ def test_sink_that_remembers_only_other_writers_triggers_no_warning(
     caplog.set_level(logging.INFO, "migrate")
     assert _asked(GOLDEN / name, None) == ((), None)
     count = len(TABLES[name]["memory"])
-    assert f"({count}); a new query is none of these writers" in caplog.text
+    assert f"({count}); a new query is not among them" in caplog.text
 
 
 def test_warning_is_shown_if_spark_would_ignore_flinks_files_in_sink_directory() -> None:

@@ -126,8 +126,8 @@ def test_seeded_query_resumes_from_its_own_progress(
 
 
 _UNTOLD = (
-    "the seed was correct in the one partition; records that retention deleted before the first "
-    "batch cannot be determined\n"
+    "the seed was correct in the one partition; it cannot be determined whether retention deleted "
+    "records before the first batch\n"
 )
 
 

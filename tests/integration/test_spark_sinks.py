@@ -148,10 +148,7 @@ def test_delta_table_skips_no_batches_of_new_query(
 
     result = looked_at(chk, sink)
     assert result.code == 0
-    assert (
-        "the sink remembers queries by ID (2); a new query is none of these writers"
-        in result.stderr
-    )
+    assert "the sink remembers queries by ID (2); a new query is not among them" in result.stderr
     assert "warning: " + str(sink) not in result.stderr
 
 

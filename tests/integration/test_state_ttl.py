@@ -295,8 +295,8 @@ def test_files_newer_than_stop_trigger_warning(stopped: Stopped, session: SparkS
     assert rows.expired is not None and rows.expired.doubtful == 10
     told = [*rows.expired.warnings()]
     assert told[1].startswith(
-        "10 entries count as expired only if the job stopped later than the last access that the "
-        "state records; "
+        "10 entries are treated as expired, which is correct only if the job stopped later than "
+        "the last access in the state; "
     )
 
 

@@ -134,7 +134,8 @@ JOB_NOT_RUNNING = refusal(
 )
 JOB_RESTARTED_WITH_NEW_ID = refusal(
     "job-restarted-with-new-id",
-    "job {job} in flink.job is {state}, and {name} was restarted as {new_id} ({new_state})",
+    "flink.job specifies job {job}, which is {state}; {name} was restarted as {new_id} "
+    "({new_state})",
     "set flink.job to the ID of the restarted job",
 )
 LEGACY_CONSUMER_STOP = refusal(
@@ -369,7 +370,7 @@ ROLLBACK_FILE_MISSING = refusal(
 SAVEPOINT_CHANGED = refusal(
     "savepoint-changed",
     "{savepoint} has changed since an earlier run checked it",
-    "put back the files of the checked savepoint",
+    "restore the files that the earlier run checked",
 )
 SAVEPOINT_IN_OTHER_FOLDER = refusal(
     "savepoint-in-other-folder",

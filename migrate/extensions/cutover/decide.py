@@ -278,7 +278,7 @@ def check_restart_is_ruled_out(facts: Facts) -> None:
 def restart_not_checked(facts: Facts) -> str:
     """Return the reason that the job was not checked for a restart, or an empty string."""
     if isinstance(facts.started_again, Unavailable):
-        return "Flink does not rule it out"
+        return "Flink does not rule out a restart"
     return "" if facts.spec.flink.rest is not None else "the spec has no flink.rest"
 
 

@@ -37,8 +37,8 @@ kafka:
   # Credentials and TLS, as a Kafka client reads them.
   # config: client.properties
 move:
-  # The consumer group to which the job commits. Its commits are a second sign, in addition to the
-  # JobManager's answer, of whether the job kept running.
+  # The consumer group to which the job commits. In addition to the JobManager, the group's commits
+  # show whether the job kept running.
   # source-group: {group}
   # Partitions whose position is below the log start offset: fail, or earliest.
   on-expired: fail

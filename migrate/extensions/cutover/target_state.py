@@ -160,7 +160,7 @@ def started_work(facts: Facts) -> tuple[Started, str]:
     elif isinstance(target, LocationFacts):
         shown = _query_work(facts, target)
     elif facts.record.moved_with is None:
-        shown = Started.NO, "this record has not written the target"
+        shown = Started.NO, "this cut-over has not written the target"
     else:
         shown = Started.MAYBE, f"{facts.target_name} cannot be read"
     if shown[0] is Started.YES:
@@ -213,7 +213,7 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
     if batch is not None:
         return Started.YES, f"the query in {name} has planned batch {batch}"
     if record.moved_with is None and not target.is_empty:
-        return Started.MAYBE, f"{name} contains files that this record has not written"
+        return Started.MAYBE, f"{name} contains files that this cut-over has not written"
     if is_idle_query(facts):
         return Started.MAYBE, (
             f"a query was started from {name} and has not logged a batch; in Real-Time Mode, a "

@@ -101,7 +101,7 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     # Write the record before this check, because the target may not show the start offsets later.
     check_restart_is_ruled_out(facts)
     if reason := restart_not_checked(facts):
-        return f"{result.text}; not checked: a restart of the Flink job, because {reason}"
+        return f"{result.text}; it is unknown whether the Flink job was restarted, because {reason}"
     return result.text
 
 

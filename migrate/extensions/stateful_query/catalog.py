@@ -73,12 +73,12 @@ IN_FLIGHT_IN_REHEARSAL = refusal(
 INITIAL_STATE_IGNORED = refusal(
     "initial-state-ignored",
     "{location} has a committed batch, so Spark would silently ignore the state",
-    "for a query that continues from its own state, pass None",
+    "for a query that continues from its own state, pass None as `state`",
 )
 INITIAL_STATE_MISSING = refusal(
     "initial-state-missing",
     "{location} has no committed batch, so the query would start without Flink's state",
-    "pass the state",
+    "pass Flink's state as `state`",
 )
 INITIAL_STATE_WITHOUT_SEED = refusal(
     "initial-state-without-seed",
@@ -370,9 +370,9 @@ WINDOW_ONLY_IN_ROWS = refusal(
 )
 WINDOWS_IN_LOCAL_TIME = refusal(
     "windows-in-local-time",
-    "the first window ends at {window_end}, but its timer is at {timer}; SQL stores windows over "
-    "TIMESTAMP_LTZ in the time zone of table.local-time-zone",
-    "convert window with to_utc_timestamp",
+    "the first window ends at {window_end}, but its timer is at {timer}; Flink SQL stores windows "
+    "over TIMESTAMP_LTZ in the time zone of table.local-time-zone",
+    "in the expression for `window`, convert the times with to_utc_timestamp",
 )
 
 # Warnings. Several messages can have the same code, because ``explanations.md`` explains codes, not
@@ -401,8 +401,8 @@ EXPIRED_STATE = warning(
 )
 EXPIRY_DOUBTFUL = warning(
     "expiry-doubtful",
-    "{count:entry counts|entries count} as expired only if the job stopped later than the last "
-    "access that the state records",
+    "{count:entry is|entries are} treated as expired, which is correct only if the job stopped "
+    "later than the last access in the state",
     "if the checkpoint is a copy, pass the time at which the job stopped ({option.stopped_at_ms})",
 )
 EXPIRY_ENDS = warning(

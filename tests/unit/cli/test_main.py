@@ -109,7 +109,9 @@ def test_inspect_list_of_directory_without_checkpoints_exits_3(tmp_path: Path, p
     directory = tmp_path / "job" / place if place != "." else tmp_path
     listed = migrate("inspect", directory, "--list", "--format", "json")
     assert (listed.code, listed.stdout) == (3, "")
-    assert listed.stderr.startswith(f"migrate: {directory} contains no complete chk-N; ")
+    assert listed.stderr.startswith(
+        f"migrate: {directory} contains no complete checkpoint (chk-N); "
+    )
 
 
 def test_inspect_list_rejects_file(tmp_path: Path) -> None:

@@ -289,7 +289,7 @@ def test_query_is_refused_if_offset_log_lacks_batch_before_newest_committed_batc
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in (*older, 5)}
     commits = {f"commits/{n}": COMMIT for n in (*older, 4, 5)}
     directory = spark_directory(tmp_path / "query", {**files, **commits})
-    with pytest.raises(InputError, match="batch 4 is missing; Spark would fail"):
+    with pytest.raises(InputError, match="offsets/4 is missing; Spark would fail"):
         committed_positions("spark:x", directory)
 
 

@@ -34,7 +34,7 @@ def _batches(ages: Mapping[int, float]) -> dict[str, str]:
     ("ages", "wait", "text"),
     [
         ({0: 1}, 6, "the query's log has had no newer batch for 6 s"),
-        ({0: 90}, None, "the query's log does not show how often it starts a batch"),
+        ({0: 90}, None, "the query's log does not show how often the query starts a batch"),
         ({0: 20, 1: 10}, 20, "the query's log has had no newer batch for 20 s"),
         ({0: 5, 1: 4, 2: 3}, 3, "the query's log has had no newer batch for 3 s"),
         (

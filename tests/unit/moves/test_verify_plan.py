@@ -206,7 +206,7 @@ def test_verify_fails_if_merged_plan_has_higher_of_two_positions(tmp_path: Path)
     _rewrite(higher)
     result = migrate("verify", "plan:plan.json", "spark:query")
     assert result.code == 5
-    assert "t-0: its position in the plan is 5, and not the lowest of 3 and 5" in result.stderr
+    assert "t-0: its position in the plan is 5, which is not the lowest of 3 and 5" in result.stderr
 
 
 def _two_sources(tmp_path: Path, *offsets: list[int]) -> Path:

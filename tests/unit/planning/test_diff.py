@@ -714,8 +714,8 @@ def test_verify_is_inconclusive_if_log_start_is_now_above_seed(
     line = summary_line(checked)
     if passed:
         assert line == (
-            "the seed was correct in the one partition; records that retention deleted before "
-            "the first batch cannot be determined"
+            "the seed was correct in the one partition; it cannot be determined whether "
+            "retention deleted records before the first batch"
         )
         (told,) = outcome_lines(checked)
         assert (

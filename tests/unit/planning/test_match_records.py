@@ -280,8 +280,8 @@ def test_match_loses_no_record_for_any_mirror_that_copies_in_order(
 
 
 NO_COPY = (
-    "the new log has neither a copy of 1 record around the position nor a later record with the "
-    "same key"
+    "the target's log has neither a copy of 1 record around the position nor a later record with "
+    "the same key"
 )
 KEYED = "a.1 b.1 a.2 c.1 b.2 d.1 a.3 e.1"
 

@@ -170,7 +170,7 @@ def test_new_topics_that_match_topic_pattern_are_moved(tmp_path: Path) -> None:
     assert plan.topic_pattern == "t-.*"
     moved = {one.topic: one.next_offset for one in plan.partitions}
     assert moved == {"t-a": 1, "t-b": 1} | dict.fromkeys(found, 0)
-    said = _said(plan, "topic_pattern")
+    said = _said(plan, "not discovered")
     taken = "2023-11-14T22:13:20+00:00"
     assert said[0] == (
         f"topic t-new0 matches topic_pattern and is not in the checkpoint taken at {taken} "
@@ -178,7 +178,9 @@ def test_new_topics_that_match_topic_pattern_are_moved(tmp_path: Path) -> None:
         "not discovered [new-topic]"
     )
     assert len(said) == 5
-    assert _said(plan, "in the same way") == ["3 more topics move in the same way [new-topic]"]
+    assert _said(plan, "also be treated") == [
+        "3 more topics match topic_pattern and will also be treated as new topics [new-topic]"
+    ]
 
 
 def test_requested_partition_missing_from_new_topic_is_refused(tmp_path: Path) -> None:

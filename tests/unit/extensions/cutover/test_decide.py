@@ -768,7 +768,7 @@ def test_start_is_verified_only_if_restart_of_job_is_ruled_out() -> None:
                 check_restart_is_ruled_out(judged)
             assert (way_out in str(raised.value)) == (found is hidden), found
             check_restart_is_ruled_out(_allowing(judged))
-            assert restart_not_checked(judged) == "Flink does not rule it out"
+            assert restart_not_checked(judged) == "Flink does not rule out a restart"
         check_restart_is_ruled_out(replace(facts, started_again=away, saw_end=True))
 
 

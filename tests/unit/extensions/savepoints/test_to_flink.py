@@ -682,7 +682,7 @@ def test_newer_checkpoint_causes_only_one_refusal(here: Path) -> None:
 
 
 def test_messages_of_to_flink_do_not_mention_spark_query(here: Path) -> None:
-    """Regression: The advice was "the query must assign exactly the partitions that move"."""
+    """Regression: The advice was about the option assign of a query."""
     chk = write_source(here / "chk-7", {0: splits("t", [3, 4])})
     told = _to_flink(chk, _side({"t": [9, 9]}), "--partitions", "t:0").stderr
     assert "query" not in told
