@@ -472,6 +472,7 @@ def _windows(scene: Scene) -> dict[Window, tuple[int, int]]:
 def test_windows_continue_and_fire_only_once(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
+    """Flink fires some windows before the move, and Spark fires the others after the move."""
     fired = scene.fired("window")
     primed = _prime_windows(
         scene, session, tmp_path / "checkpoint", max(end for _, _, end in fired)
@@ -706,6 +707,7 @@ def test_stream_numbers_follow_order_in_spark_query_plan(
 def test_stateful_processor_continues_after_move(
     scene: Scene, session: SparkSession, tmp_path: Path
 ) -> None:
+    """The query uses transformWithStateInPandas with an initial state from the savepoint."""
     location = tmp_path / "checkpoint"
 
     def of(state: DataFrame | None) -> Any:

@@ -101,7 +101,8 @@ def test_rows_match_state_restored_by_flink(
         assert_same_rows(arrow(frame), told["entries"])
 
 
-def test_data_source_and_function_return_typed_rows(read: Any) -> None:
+def test_rows_of_session_windows_have_typed_columns(read: Any) -> None:
+    """Read the rows with the data source and with ``read_keyed_state``."""
     entry = _BY_NAME["2.2/windows/canonical"]
     frame = read(STATE / entry["path"], operator="sessions", state="merging-window-set")
     window = "struct<start:bigint,end:bigint>"
@@ -131,6 +132,7 @@ def test_column_types_match_state_listing(session: SparkSession) -> None:
 
 
 def test_states_view_matches_state_command(read: Any) -> None:
+    """The view has the same rows as the JSON output of ``migrate state``."""
     entry = _BY_NAME["2.2/kryo/canonical"]
     chk = STATE / entry["path"]
     rows = [row.asDict() for row in read(chk, view="states").collect()]

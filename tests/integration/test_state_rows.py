@@ -303,6 +303,7 @@ def test_count_of_records_is_recognized_at_any_position(
 def test_value_requiring_rounding_is_refused(
     session: SparkSession, primed: Any, told: dict[str, Any]
 ) -> None:
+    """For example, the value n + 0.5 is not a BIGINT, as a count must be."""
     state = session.createDataFrame([(1, 3)], "key BIGINT, n BIGINT")
     with pytest.raises((migrate.Refused, PySparkException), match="not exactly"):
         rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, **told)
@@ -378,6 +379,7 @@ def test_floats_are_summed_as_doubles(session: SparkSession, primed: Any) -> Non
     ],
 )
 def test_key_with_inexact_cast_is_refused(session: SparkSession, state: str, stream: str) -> None:
+    """For example, a FLOAT key from Flink can differ from the DOUBLE key in Spark."""
     with pytest.raises(migrate.UsageError, match=r"^user has type .* in Flink and .* in the"):
         seen_rows(session.sql(f"SELECT {state} key"), f"user {stream}", keys={"user": "key"})
 
@@ -887,7 +889,10 @@ unexpired(state, ttl_ms=1, stopped_at_ms=1_900_000_000_000)
 
 
 def test_warnings_are_printed_once_in_plain_script(tmp_path: Path) -> None:
-    """Regression: ``prime`` and ``unexpired`` logged warnings to a logger without a handler."""
+    """Regression: ``prime`` and ``unexpired`` logged warnings to a logger without a handler.
+
+    A script without logging did not show them.
+    """
     arguments = map(str, (SAVEPOINT, tmp_path / "query", KINDS))
     command_line = [sys.executable, "-c", _PLAIN, *arguments]
     environment = process_environment(tmp_path)

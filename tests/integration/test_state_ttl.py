@@ -198,6 +198,7 @@ def test_state_with_ttl_is_refused_if_ttl_ms_is_not_passed(
 def test_printed_python_file_is_refused_until_ttl_is_set(
     stopped: Stopped, session: SparkSession, tmp_path: Path
 ) -> None:
+    """The printed file contains the placeholder ``ttl_ms=...``."""
     location = tmp_path / "checkpoint"
     named = [f"{stopped.operator('total')}/total"]
     start = migrate.to_spark(stopped.savepoint, state=named, checkpoint_dir=location)

@@ -49,7 +49,8 @@ STOPPED_AT = {0: 350, 1: 365}
 EVENT = "user BIGINT, amount BIGINT, id STRING, at TIMESTAMP"
 _STORE = "spark.sql.streaming.stateStore.providerClass"
 _STORES = "org.apache.spark.sql.execution.streaming.state"
-# Flink had fired the windows that end at FIRED. Windows that end after PENDING were pending.
+# Flink had fired the windows up to FIRED. Windows that end after PENDING had not fired. It is
+# unknown which windows between them had fired.
 FIRED = START + 30_000
 PENDING = START + 36_000
 

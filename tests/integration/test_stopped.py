@@ -297,6 +297,7 @@ def test_dry_run_announces_wait_but_does_not_wait(
 def test_single_checkpoint_does_not_show_checkpoint_interval(
     tmp_path: Path, topic: str, commit_group: Callable[..., Result]
 ) -> None:
+    """The command then does not wait for a newer checkpoint."""
     chk = write_source(tmp_path / "job" / "chk-7", {0: splits(topic, [7])})
     done = commit_group(chk, "--execute", "--yes")
     assert done.code == 0, done.stderr

@@ -116,7 +116,7 @@ def test_checkpoint_in_object_store_matches_local_checkpoint(store: Store, tmp_p
     assert _told(f"{url}/_metadata") == _told(savepoint)
 
 
-def test_every_command_accepts_url(store: Store, tmp_path: Path) -> None:
+def test_every_command_accepts_object_store_url(store: Store, tmp_path: Path) -> None:
     job = _only(_GOLDEN / "1.20/retained-files", "?" * 32)
     chk = _only(job, "chk-*")
     url = f"{store.put(job, 'commands')}/{chk.name}"
@@ -147,7 +147,9 @@ def test_keyed_state_in_object_store_matches_local_state(store: Store, job: str)
         assert local.stdout
 
 
-def test_group_is_moved_and_verified_from_url(s3: S3, broker: Broker, tmp_path: Path) -> None:
+def test_group_is_moved_and_verified_from_checkpoint_in_object_store(
+    s3: S3, broker: Broker, tmp_path: Path
+) -> None:
     topic, group = (f"url-{uuid.uuid4().hex[:8]}" for _ in range(2))
     broker.create_topic(topic, 2)
     for partition in range(2):
@@ -415,6 +417,7 @@ def test_object_above_size_limit_is_refused(s3: S3, monkeypatch: pytest.MonkeyPa
 
 
 def test_sink_in_object_store_is_checked(s3: S3, tmp_path: Path) -> None:
+    """Spark would silently skip the batches that the sink already contains."""
     chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
     sink = tmp_path / "sink/_spark_metadata"
     sink.mkdir(parents=True)

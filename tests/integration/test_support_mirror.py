@@ -40,7 +40,7 @@ def _values(broker: Broker, topic: str, partition: int = 0) -> str:
     )
 
 
-def test_restarted_mirror_duplicates_records_of_both_flows_after_kill(
+def test_killed_mirror_duplicates_records_of_both_flows_after_restart(
     brokers: tuple[Broker, Broker],
 ) -> None:
     """After a regular restart, the mirror resumes without duplicates."""

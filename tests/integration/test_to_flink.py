@@ -227,10 +227,10 @@ _RESETS = os.environ.get("FLINK_RESETS", "latest").split()
 
 
 @pytest.mark.parametrize("starts_at", _RESETS)
-def test_restored_flink_job_restarts_from_configured_offsets_at_expired_position(
+def test_restored_job_uses_its_starting_offsets_for_expired_position(
     kafka: Broker, tmp_path: Path, starts_at: str
 ) -> None:
-    """At other positions, the job resumes from its state.
+    """For other positions, the job resumes from its state.
 
     The property auto.offset.reset, which is always earliest in this job, has no effect.
     """

@@ -71,7 +71,7 @@ def test_positions_within_log_are_start_offsets(tmp_path: Path, broker: Broker, 
     assert _offsets(result, topic) == {0: 0, 1: 4, 2: 10}
 
 
-def test_earliest_is_resolved_to_log_start_offset(
+def test_earliest_marker_is_resolved_to_log_start_offset(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     broker.delete_records(topic, 1, 6)
@@ -163,10 +163,10 @@ def test_new_partitions_start_at_log_start_offset(
     assert f"{topic}-4: new partition, from 2" in result.stderr
 
 
-def test_new_partition_older_than_checkpoint_triggers_warning(
+def test_unlisted_partition_with_records_older_than_checkpoint_triggers_warning(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
-    """The job may deliberately read only partition 0 and ignore such partitions."""
+    """The job may deliberately read only partition 0 and ignore the other partitions."""
     time.sleep(0.05)  # timestamps are in milliseconds
     result = _to_spark(tmp_path / "all", broker, topic, [4])
     assert _offsets(result, topic) == {0: 4, 1: 0, 2: 0}
@@ -241,6 +241,7 @@ def test_stopped_broker_exits_with_6(tmp_path: Path) -> None:
 def test_topic_recreated_with_more_records_is_suspect(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
+    """The position exists in the new topic, so only the timestamps show that it was recreated."""
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [8, 8, 8])})
     before = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
     assert "suspect" not in before.stderr
@@ -340,7 +341,9 @@ def test_active_or_missing_group_is_refused_as_start(broker: Broker, topic: str)
     assert "[group-missing]" in nobody.stderr
 
 
-def test_start_is_resolved_from_log_ends_or_timestamp(broker: Broker, topic: str) -> None:
+def test_start_at_earliest_latest_or_timestamp_is_resolved_by_broker(
+    broker: Broker, topic: str
+) -> None:
     """A timestamp resolves to the first record at or after it, or else to the log end offset."""
     broker.delete_records(topic, 0, before=4)
     these = ("--partitions", f"{topic}:0-2")

@@ -156,10 +156,7 @@ def translate(
 def test_every_position_among_transactions_is_translated(
     clusters: TwoClusters, tmp_path: Path, topic: str
 ) -> None:
-    """Control records are never copied.
-
-    The aborted records are copied for one of the two topics.
-    """
+    """Control records are not copied. Aborted records are copied only for the topic "marks"."""
     positions = {(topic, n): n for n in POSITIONS}
     result = translate(clusters, tmp_path, positions)
     assert result.code == 0, result.stderr

@@ -1,4 +1,4 @@
-"""Check the Dockerfile: linted, pinned, and its steps run without a Docker engine."""
+"""Lint the Dockerfile, check its pinned release, and run its steps without a Docker engine."""
 
 from __future__ import annotations
 

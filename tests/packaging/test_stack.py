@@ -52,7 +52,7 @@ def test_every_image_in_docker_compose_file_has_release_tag(stack: dict[str, Any
         assert re.fullmatch(r"[a-z/]+:\d+\.\d+\.\d+[\w.-]*", image), image
 
 
-def test_services_and_volumes_in_docker_compose_file_exist(stack: dict[str, Any]) -> None:
+def test_docker_compose_file_refers_to_existing_services_and_volumes(stack: dict[str, Any]) -> None:
     services = stack["services"]
     for service in services.values():
         for name, needed in service.get("depends_on", {}).items():
@@ -76,14 +76,14 @@ def test_releases_in_docker_compose_file_match_demo(stack: dict[str, Any]) -> No
     assert f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}" in services["spark"]["entrypoint"]
 
 
-def test_example_files_in_docker_compose_file_exist(stack: dict[str, Any]) -> None:
+def test_docker_compose_file_refers_to_existing_example_files(stack: dict[str, Any]) -> None:
     named = set(re.findall(r"/examples/[\w./-]+", FILE.read_text() + SCRIPT))
     assert len(named) >= 5
     for name in named:
         assert (ROOT / name.removeprefix("/")).exists(), name
 
 
-def test_addresses_in_docker_compose_file_match_sql(stack: dict[str, Any]) -> None:
+def test_addresses_in_docker_compose_file_match_sql_examples(stack: dict[str, Any]) -> None:
     sql = "".join(file.read_text() for file in (ROOT / "examples").rglob("*.sql"))
     servers = set(re.findall(r"bootstrap\.servers' = '(\S+)'", sql))
     assert servers == {"kafka:9092"}
@@ -107,7 +107,7 @@ def test_addresses_in_cut_over_spec_match_docker_compose_services(stack: dict[st
     assert spec["sink"] == command[command.index("--path") + 1]
 
 
-def test_docker_compose_services_called_by_script_exist(stack: dict[str, Any]) -> None:
+def test_example_script_calls_existing_docker_compose_services(stack: dict[str, Any]) -> None:
     called = re.findall(r"docker compose (?:exec -T|run --rm -T|up --detach|stop) ([\w-]+)", SCRIPT)
     assert set(called) == {"sql-client", "migrate", "spark"}
     assert set(called) <= set(stack["services"])

@@ -83,7 +83,7 @@ def test_release_waits_for_checks_of_ci() -> None:
     assert jobs["checks/checks"]["steps"][-1] == {"run": ".ci/run"}
 
 
-def test_make_targets_and_paths_in_workflows_exist() -> None:
+def test_workflows_refer_to_existing_make_targets_and_paths() -> None:
     text = "".join(file.read_text() for file in FILES)
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     assert set(re.findall(r"^ +make ([a-z-]+)", text, re.M)) <= targets

@@ -2,7 +2,7 @@
 
 The damage is every strict prefix of the files of one golden checkpoint per scenario, samples of
 prefixes of all golden checkpoints, and flipped bytes. The memory is bounded. `make fuzz` continues
-from here.
+with more random damage.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Compare bulk reads with sequential reads: values, ends, and errors.
 
-Large state is read by run (``metadata.incremental``) and by column (``kafka.bulk``). Both accept
-only input of the strict readers, and must return the same values.
+A bulk read decodes a run of similar files (``metadata.incremental``) or a column of splits
+(``kafka.bulk``). Both accept only input that the strict readers accept, and must return the same
+values.
 """
 
 from __future__ import annotations
@@ -160,13 +161,13 @@ def _quick(data: bytes, end: int) -> tuple[int, int] | None:
     return incremental.skip_incremental_fast(data, 0, end)
 
 
-def incremental_state_is_read_by_the_run(draw: st.DataObject) -> None:
+def bulk_reader_accepts_incremental_state(draw: st.DataObject) -> None:
     handle = draw.draw(_handles(_plain_files))
     data = _encoded(handle)
     assert _quick(data, len(data)) == (len(data), handle.state_size)
 
 
-def incremental_state_agrees_with_file_by_file(draw: st.DataObject) -> None:
+def bulk_read_of_incremental_state_matches_sequential_read(draw: st.DataObject) -> None:
     files = draw.draw(st.sampled_from((_plain_files,) * 4 + (_any_files,)))
     handle, change = draw.draw(_handles(files)), draw.draw(_changes())
     behind = draw.draw(st.binary(max_size=40))
@@ -216,12 +217,12 @@ def _distinct(entries: list[EnumeratorSplit]) -> list[EnumeratorSplit]:
 
 
 def _counted(version: int, data: bytes) -> tuple[int, int]:
-    """How many entries an enumerator says it has, and where they begin."""
+    """Return the number of entries in the header of an enumerator, and their start."""
     count: int = struct.unpack_from(">i", data)[0]
     return count, 8 if version == 3 else 4
 
 
-def enumerators_are_read_by_the_column(draw: st.DataObject) -> None:
+def bulk_reader_accepts_enumerators(draw: st.DataObject) -> None:
     version = draw.draw(_versions)
     entries = _distinct(draw.draw(st.lists(_entries, min_size=1, max_size=50)))
     data = encode_enumerator(version, entries)
@@ -235,7 +236,7 @@ def enumerators_are_read_by_the_column(draw: st.DataObject) -> None:
     assert pickle.loads(pickle.dumps(state)) == state
 
 
-def enumerators_agree_with_entry_by_entry(draw: st.DataObject) -> None:
+def bulk_read_of_enumerators_matches_sequential_read(draw: st.DataObject) -> None:
     version, change = draw.draw(_versions), draw.draw(_changes())
     entries = draw.draw(st.lists(_entries | _odd_entries, max_size=20))
     _enumerator_agrees(version, change(encode_enumerator(version, entries)))
@@ -299,7 +300,7 @@ def _state(data: bytes, start: int, offsets: tuple[int, ...], following: int) ->
     return byte_arrays(part, handle, state, "reader state")
 
 
-def reader_state_is_read_by_the_column(draw: st.DataObject) -> None:
+def bulk_reader_accepts_reader_state(draw: st.DataObject) -> None:
     splits = draw.draw(st.lists(_splits, min_size=1, max_size=50))
     stream, offsets = _stream(splits, draw.draw(st.sampled_from((5, 6))))
     partly, following = draw.draw(st.booleans()), draw.draw(st.binary(max_size=9))
@@ -312,7 +313,7 @@ def reader_state_is_read_by_the_column(draw: st.DataObject) -> None:
     ]
 
 
-def reader_state_agrees_with_element_by_element(draw: st.DataObject) -> None:
+def bulk_read_of_reader_state_matches_sequential_read(draw: st.DataObject) -> None:
     splits = draw.draw(st.lists(_odd_splits, min_size=1, max_size=20))
     whole, offsets = _stream(splits, draw.draw(st.sampled_from((1, 5, 6, 7))))
     shifts, change = draw.draw(st.lists(st.integers(-3, 3), max_size=3)), draw.draw(_changes())
@@ -325,31 +326,33 @@ def reader_state_agrees_with_element_by_element(draw: st.DataObject) -> None:
 
 
 def _reader_state_agrees(state: ByteArrays) -> None:
-    by_the_column = _outcome(lambda: recognise_source([(3, state)], None))
+    in_bulk = _outcome(lambda: recognise_source([(3, state)], None))
     # The bulk reader does not support a different iterable.
     one_by_one = _outcome(lambda: recognise_source([(3, iter(state))], None))
-    assert by_the_column == one_by_one
-    if isinstance(by_the_column, KafkaSource):
+    assert in_bulk == one_by_one
+    if isinstance(in_bulk, KafkaSource):
         assert isinstance(one_by_one, KafkaSource)
-        assert list(by_the_column.reader_splits) == list(one_by_one.reader_splits)
+        assert list(in_bulk.reader_splits) == list(one_by_one.reader_splits)
 
 
 @pytest.mark.parametrize("examples", [20, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "holds",
     [
-        incremental_state_is_read_by_the_run,
-        incremental_state_agrees_with_file_by_file,
-        enumerators_are_read_by_the_column,
-        enumerators_agree_with_entry_by_entry,
-        reader_state_is_read_by_the_column,
-        reader_state_agrees_with_element_by_element,
+        bulk_reader_accepts_incremental_state,
+        bulk_read_of_incremental_state_matches_sequential_read,
+        bulk_reader_accepts_enumerators,
+        bulk_read_of_enumerators_matches_sequential_read,
+        bulk_reader_accepts_reader_state,
+        bulk_read_of_reader_state_matches_sequential_read,
     ],
     ids=lambda holds: holds.__name__,
 )
 def test_bulk_reads_of_state_match_sequential_reads(
     holds: Callable[[st.DataObject], None], examples: int
 ) -> None:
+    """A bulk read decodes many entries in one step. A sequential read decodes them one by one."""
+
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def test(data: st.DataObject) -> None:

@@ -1,8 +1,8 @@
 """Search for false matches with a model of mirrors. The model records the origin of each copy.
 
-A match is false if a start at its offset loses a record, or reads a record twice. A number of
-records is false if it is not exact, or not the bound that it is called. ``python -m
-tests.properties.test_mirrors COUNT [FIRST]`` runs more cases, and prints them by the mirror's kind.
+A match is false if a start at its offset loses a record or reads a record twice. A stated number of
+records is false if it is neither exact nor the stated bound. ``python -m
+tests.properties.test_mirrors COUNT [FIRST]`` runs more cases and prints them by the kind of mirror.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from migrate.planning.match_records import Bound, Match
 from migrate.planning.plan import MatchOutcome
 from tests.support.mirror_model import KINDS, TOPIC, Case, make_case
 
-# Depths for the model's logs of up to 200 records: everything is read at once; the runs around the
-# position are short; the logs are longer than the number of records that are compared, so there are
-# samples; and everything is compared.
+# Four depths for the model's logs of up to 200 records. The first reads everything at once, the
+# second compares short runs around the position, the third samples longer logs, and the fourth
+# compares everything.
 DEPTHS = (
     Depth(),
     Depth(
@@ -38,7 +38,7 @@ DEPTHS = (
     ),
     Depth(around=4, searched=8, around_at_most=20, searched_at_most=40, chunk=7, is_whole=True),
 )  # fmt: skip
-# `make test` runs some seconds. docs/decisions/0016 has the results of longer runs.
+# `make test` takes some seconds. docs/decisions/0016 has the results of longer runs.
 CASES = 6_000
 # Seeds whose results were once false: lost records, wrong numbers of duplicates, and refusals with
 # wrong numbers or names.
@@ -95,7 +95,7 @@ def judge(case: Case, matches: dict[int, Match]) -> str:
 
 
 def judge_effect(case: Case, matches: dict[int, Match]) -> str:
-    """Return what is wrong about starts at the places of these partitions; empty if nothing is."""
+    """Return what is wrong about the start offsets of these partitions; empty if nothing is."""
     starts = {p: match.next_offset for p, match in matches.items() if match.next_offset is not None}
     if len(starts) < len(matches):
         return ""  # refused

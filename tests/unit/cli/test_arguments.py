@@ -59,7 +59,9 @@ def test_option_with_single_value_is_rejected_if_repeated(name: str) -> None:
         ("--source", "topic:t", "--format", "json", "--source", "topic:t"),
     ],
 )
-def test_repeated_source_option_is_named_in_error(chk: Path, given: tuple[str, ...]) -> None:
+def test_error_for_repeated_source_option_contains_option_name(
+    chk: Path, given: tuple[str, ...]
+) -> None:
     result = migrate("to-spark", chk, *given)
     assert (result.code, result.stdout) == (2, "")
     assert "--source takes one value, but was passed 2" in _in_one_line(result.stderr)
@@ -150,7 +152,7 @@ def test_rollback_accepts_file_uri(tmp_path: Path, uri: str) -> None:
 
 
 @pytest.mark.parametrize("uri", _FILE_URIS)
-def test_query_positions_accept_file_uri(tmp_path: Path, uri: str) -> None:
+def test_positions_of_query_are_read_from_file_uri(tmp_path: Path, uri: str) -> None:
     files = {"metadata": _ID, "offsets/0": batch('{"t":{"0":9}}'), "commits/0": COMMIT}
     query = spark_directory(tmp_path / "query", files)
     found = query_positions(f"spark:{uri.format(query)}")

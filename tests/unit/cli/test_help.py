@@ -60,7 +60,7 @@ def test_command_list_fits_on_a_screen() -> None:
 
 
 @pytest.mark.parametrize("name", commands())
-def test_help_lists_commands_requiring_execute(name: str) -> None:
+def test_help_lists_commands_that_require_execute_option(name: str) -> None:
     """A command is listed under "(only with --execute)" if and only if it has this option."""
     commands = migrate("--help").stdout
     section = commands.partition("(only with --execute)\n")[2].partition("\n\n")[0]

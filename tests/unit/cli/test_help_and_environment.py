@@ -109,7 +109,7 @@ def refused(tmp_path: Path) -> Path:
     return write_source(tmp_path / "chk-8", {0: splits("t", [3, EARLIEST])})
 
 
-def test_quiet_keeps_data_and_warnings(chk: Path) -> None:
+def test_quiet_option_does_not_hide_results_and_warnings(chk: Path) -> None:
     """A warning can concern lost records. Quiet scripts must still log warnings."""
     told = migrate("to-spark", chk)
     warnings = [line for line in told.stderr.splitlines() if line.startswith("warning: ")]
@@ -121,7 +121,7 @@ def test_quiet_keeps_data_and_warnings(chk: Path) -> None:
     assert migrate("to-spark", chk).stderr == told.stderr  # --quiet does not affect later runs
 
 
-def test_quiet_keeps_refusals_and_errors(refused: Path) -> None:
+def test_quiet_option_does_not_hide_refusals_and_errors(refused: Path) -> None:
     result = migrate("to-spark", refused, "-q")
     assert result.code == 4
     lines = result.stderr.splitlines()
@@ -245,10 +245,8 @@ def test_empty_environment_variables_are_ignored(
         (("--source", "orders"), "'topic:orders'"),
         (("--partitions", "paymnets:0"), "(did you mean 'payments'?)"),
         (("--topic-map", "order=new"), "(did you mean 'orders'?)"),
-        (
-            ("--source", "zzz"),
-            "'zzz'; this checkpoint contains: ",
-        ),  # no similar name, so no suggestion
+        # No similar name, so no suggestion.
+        (("--source", "zzz"), "'zzz'; this checkpoint contains: "),
     ],
 )
 def test_misspelled_name_gets_suggestion(arguments: tuple[str, ...], hint: str) -> None:

@@ -126,7 +126,7 @@ def test_inspect_list_rejects_file(tmp_path: Path) -> None:
 # -- to-spark without a broker ------------------------------------------------------------------
 
 
-def test_to_spark_prints_only_starting_offsets_to_stdout(tmp_path: Path) -> None:
+def test_stdout_of_to_spark_contains_only_starting_offsets(tmp_path: Path) -> None:
     readers = {0: [KafkaSplit("t", 10, 5), KafkaSplit("t", 9, 4)], 1: splits("a", [1])}
     result = migrate("to-spark", write_source(tmp_path / "chk-7", readers))
     assert (result.code, result.stdout) == (0, '{"a":{"0":1},"t":{"9":4,"10":5}}\n')

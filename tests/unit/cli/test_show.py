@@ -29,7 +29,7 @@ def chk(tmp_path: Path) -> Path:
     return write_source(tmp_path / "chk-7", {0: splits("orders", [3, 40])})
 
 
-def test_show_plan_lists_positions_and_apply_command(chk: Path, tmp_path: Path) -> None:
+def test_show_plan_lists_positions_and_command_that_applies_plan(chk: Path, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     assert migrate("to-spark", chk, "--plan-out", path).code == 0
     shown = migrate("show", path)

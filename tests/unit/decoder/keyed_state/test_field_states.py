@@ -1,4 +1,4 @@
-"""Keyed state of public jobs: read, or refused with its name when the states are listed.
+"""Read keyed state of public jobs, or list it as unreadable with a reason.
 
 The checkpoints are from the test jars of Apache Flink (tests/unit/field/README.md).
 """
@@ -81,7 +81,7 @@ def test_queue_of_delta_join_is_listed_as_unreadable(name: str) -> None:
     assert (row["readable"], row["reason"]) == (False, state.reason)
 
 
-def test_cep_states_are_refused_by_name_and_other_states_are_read() -> None:
+def test_cep_states_are_refused_with_class_name_and_other_states_are_read() -> None:
     """Regression: No state after ``nfaStateName`` was listed, although one of them is readable."""
     states = _states("15-not-known-serializers/nfaStateName")
     refused = {
@@ -138,7 +138,7 @@ def test_scala_case_classes_collections_and_enums_are_read(
     assert {entry["key"]: entry["value"] for entry in entries} == {i: value(i) for i in range(4)}
 
 
-def test_scala_option_either_and_try_are_refused_by_name() -> None:
+def test_scala_values_of_class_option_either_or_try_are_refused_with_class_name() -> None:
     states = _states("20-scala")
     refused = {name: str(s.reason).partition(":")[0] for name, s in states.items() if s.reason}
     assert refused == {

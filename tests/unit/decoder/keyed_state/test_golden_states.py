@@ -86,7 +86,7 @@ def test_rows_of_incremental_rocksdb_checkpoint_are_read() -> None:
         ]
 
 
-def test_changelog_state_is_refused_by_name() -> None:
+def test_state_of_changelog_backend_is_refused() -> None:
     paths = sorted(GOLDEN.glob("*/changelog/*/chk-*"))
     assert paths
     for path in paths:

@@ -1,7 +1,7 @@
 """Layouts of keyed state by Flink's classes: heads, serializer snapshots, key groups, and timers.
 
-Each layout is read whole and damaged in a single place, and errors contain the damage and its
-place.
+The tests read each layout undamaged and with damage in a single place. The errors contain the
+problem and its place.
 """
 
 from __future__ import annotations
@@ -480,7 +480,7 @@ def test_state_with_unsupported_serializer_is_listed_with_reason(
 
 
 def test_row_key_serializer_with_generated_code_is_read() -> None:
-    """A RowDataKey snapshot has two blobs before the row's own snapshot."""
+    """A RowDataKey snapshot has two blobs of generated code before the row's own snapshot."""
     row = flinks("WindowKey")
     inner = row[row.index(i32(_NESTED)) + 12 :]
     snapshot = utf("org.apache.flink.RowDataKeySerializerSnapshot") + i32(0)
@@ -490,7 +490,7 @@ def test_row_key_serializer_with_generated_code_is_read() -> None:
 
 
 def test_kryo_class_with_own_serializer_is_refused_but_next_registered_class_is_read() -> None:
-    """Kryo values refer to a registered class by its ID."""
+    """Kryo refers to registered classes by ID, so a refused class must not change the next ID."""
     magic = i64(0x4F2C69A3D70)
 
     def registration(name: str, kind: int) -> bytes:
@@ -789,7 +789,7 @@ def test_heap_key_group_must_start_with_its_number() -> None:
     assert (error.kind, error.problem) == (CORRUPT, "key group 7 does not start with its number")
 
 
-def test_empty_heap_list_is_skipped() -> None:
+def test_empty_list_in_heap_layout_is_skipped() -> None:
     group = i32(_GROUP) + pack(">hi", 0, 1) + b"\0" + _LONG_1 + i32(0)
     (found,) = one_group(group, value_state("items", ListOf(INT), "LIST"), heap=True)
     assert json_entries(found) == []

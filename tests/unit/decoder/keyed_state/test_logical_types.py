@@ -91,6 +91,7 @@ def place(length: int) -> bytes:
     ids=["ArrayList", "Arrays.asList", "unmodifiableList", "twice unmodifiable"],
 )
 def test_row_fields_are_read_from_every_list_class(fields: bytes) -> None:
+    """Java serializes the fields in a list of a class such as ArrayList."""
     inner = bytes(8) + pack("<q", 5) + pack("<q", 6)
     found = value_of(logical("ROW", fields=fields), place(len(inner)), inner)
     assert found == {"a": 5, "b": 6}

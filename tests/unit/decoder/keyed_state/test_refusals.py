@@ -1,7 +1,7 @@
 """Values that Flink never writes are refused, and values within the bounds are read exactly.
 
-The serializers are Flink's own, listed in tests/golden/synthetic/serializers.json. The values are
-damaged by the layouts of Flink's classes.
+The serializers are Flink's own, listed in tests/golden/synthetic/serializers.json. The damaged
+values are derived from the layouts of Flink's classes.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def test_value_never_written_by_flink_is_refused(
     refuse(snapshot(name), value, kind, problem, "2.2")
 
 
-def test_number_of_maximum_size_is_read() -> None:
+def test_big_integer_of_maximum_size_is_read() -> None:
     value = value_of(snapshot("big integer"), i32(4 + 1024) + b"\x7f" + bytes(1023))
     assert value == str(0x7F << 8 * 1023)
 
