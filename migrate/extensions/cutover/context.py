@@ -112,10 +112,11 @@ class CutOverContext:
         return ConsumerGroups(kafka(self.file.target_kafka_arguments()).config())
 
     def rollback_folders(self) -> list[Path]:
-        """Return the folders whose rollback files show which clients have committed for the group.
+        """Return the folders in which to search for the group's rollback files.
 
-        These are the folder of this record, the folders of other cut-overs next to this folder
-        (except those that were rolled back), and the current folder.
+        Rollback files show which clients have committed for the group. The search covers the folder
+        of this record, the folders of other cut-overs next to this folder (except those that were
+        rolled back), and the current folder.
         """
         own = self.record.folder
         others = (folder for folder in cut_over_folders(own.parent) if folder != own)

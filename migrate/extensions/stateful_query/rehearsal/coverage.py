@@ -96,7 +96,7 @@ class Notes:
         not_compared: the keys that were not compared.
         undetermined: the checks without a result. If any check has no result, the rehearsal does
             not report the query as correct.
-        changed: as for ``Coverage``.
+        changed: see ``Coverage``.
     """
 
     warnings: list[WarningText] = field(default_factory=list)

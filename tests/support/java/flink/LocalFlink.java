@@ -22,7 +22,7 @@ final class LocalFlink {
 
     private LocalFlink() {}
 
-    /** Returns settings for aligned, exactly-once checkpoints every 200 ms, kept on cancellation. */
+    /** Returns settings for aligned, exactly-once checkpoints every 200 ms, which are retained. */
     static Configuration configuration(Path checkpointRoot) {
         Configuration conf = new Configuration();
         String root = checkpointRoot.toUri().toString();

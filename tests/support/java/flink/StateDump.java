@@ -215,7 +215,7 @@ public final class StateDump {
                                 backend.getListState(READER_STATE), serializer));
     }
 
-    /** Restores a subtask's operator state as its operator would; returns the elements of a list. */
+    /** Restores a subtask's operator state as its operator would; returns a list's elements. */
     static <T> List<T> restored(OperatorSubtaskState subtask, StateOf<T> list) throws Exception {
         List<T> elements = new ArrayList<>();
         DefaultOperatorStateBackend backend =

@@ -9,7 +9,7 @@ import org.apache.avro.generic.GenericData;
 import org.apache.avro.generic.GenericRecord;
 import org.apache.avro.specific.SpecificRecordBase;
 
-/** A record of Avro's, as its compiler would make it, and a generic one of a larger schema. */
+/** An Avro record as Avro's compiler would generate it, and a generic one of a larger schema. */
 public class AvroThing extends SpecificRecordBase {
     private static final long serialVersionUID = 1L;
 

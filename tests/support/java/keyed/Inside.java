@@ -2,11 +2,11 @@ package testjobs;
 
 import java.lang.reflect.Field;
 
-/** What Flink keeps to itself. */
+/** Reads private fields of Flink's objects. */
 final class Inside {
     private Inside() {}
 
-    /** A field of a class; {@code type} is that class, or one below it. */
+    /** Returns the value of a field that {@code type}, or one of its superclasses, declares. */
     @SuppressWarnings("unchecked")
     static <T> T of(Class<?> type, Object target, String name) {
         for (Class<?> at = type; at != null; at = at.getSuperclass()) {

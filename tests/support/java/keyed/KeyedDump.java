@@ -41,15 +41,15 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMap
 import org.apache.flink.streaming.api.operators.InternalTimer;
 
 /**
- * Tells every entry of the keyed state in a checkpoint, as Flink's heap backend restores it:
- * canonical savepoints, and what the heap backend itself wrote.
+ * Prints every entry of the keyed state in a checkpoint, as Flink's heap backend restores it. The
+ * heap backend restores canonical savepoints, and its own checkpoints.
  */
 public final class KeyedDump {
     private static final ClassLoader CLASSES = KeyedDump.class.getClassLoader();
 
     private KeyedDump() {}
 
-    /** Arguments: checkpoint directories. Prints a JSON array, one element per argument. */
+    /** Prints a JSON array with an element for each argument, which is a checkpoint directory. */
     public static void main(String[] args) throws Exception {
         TimeZone.setDefault(TimeZone.getTimeZone("UTC"));
         List<Object> dumps = new ArrayList<>();
@@ -59,7 +59,7 @@ public final class KeyedDump {
         System.out.println(new ObjectMapper().writeValueAsString(dumps));
     }
 
-    /** One map per operator that has keyed state, by operator id. */
+    /** Returns a map for each operator with keyed state, in the order of operator ids. */
     static List<Map<String, Object>> dump(Path checkpoint) throws Exception {
         List<OperatorState> operators;
         Path file = checkpoint.resolve("_metadata");
@@ -91,7 +91,7 @@ public final class KeyedDump {
         return told;
     }
 
-    /** {@code unreadable}: the class that only the job's own code can read; null without one. */
+    /** {@code unreadable} is a class whose bytes only the job's own code can read, or null. */
     private static final class KeyedState {
         private final String name;
         private final String kind;
@@ -192,7 +192,7 @@ public final class KeyedDump {
         }
     }
 
-    /** The backend's builder takes more in later versions, but never two of one type. */
+    /** In later versions, the backend's builder has more arguments, each of a different type. */
     private static HeapKeyedStateBackend<Object> restored(
             KeyGroupsStateHandle handle, int maxParallelism) throws Exception {
         KeyGroupRange range = handle.getKeyGroupRange();

@@ -7,12 +7,13 @@ import java.util.function.Consumer;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
- * A job with keyed state, and the snapshots that are taken of it once it has read all of its input.
+ * A job with keyed state, and the snapshots that are taken after it has read all of its input.
  *
- * @param before another job, from whose first snapshot this one goes on; null without one
- * @param restored the name of a job that another JVM has run, to go on from; null without one
- * @param oracle what another backend shows of the same state; null where the heap backend restores
- *     this job's own first snapshot
+ * @param before a job from whose first snapshot this job is restored; null without one
+ * @param restored the name of a job from which this job is restored, and which a different JVM has
+ *     run; null without one
+ * @param oracle a job in a different backend, from which the expected contents come; null if the
+ *     heap backend restores this job's own first snapshot
  */
 record KeyedJob(
         int parallelism,
@@ -25,13 +26,14 @@ record KeyedJob(
         Oracle oracle) {
 
     /**
-     * A job in a backend whose snapshots the heap backend restores.
+     * A job in a backend whose snapshots the heap backend can restore.
      *
-     * @param goesOn whether it goes on from the first snapshot; else it has processed the same input
+     * @param goesOn true if the job resumes from the first snapshot; false if it has processed the
+     *     same input from the start
      */
     record Oracle(KeyedJob job, boolean goesOn) {}
 
-    /** Snapshots of the same job at rest: all of them hold the same. The last one ends the job. */
+    /** The forms of snapshots; a job at rest has equal snapshots. The last one ends the job. */
     enum Form {
         CANONICAL,
         NATIVE,

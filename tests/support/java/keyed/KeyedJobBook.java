@@ -1,7 +1,7 @@
 package testjobs;
 
-/** Some of the jobs with keyed state. */
+/** A group of jobs with keyed state. */
 interface KeyedJobBook {
-    /** The job of that name; null without one. */
+    /** Returns the job with this name, or null. */
     KeyedJob named(String name);
 }

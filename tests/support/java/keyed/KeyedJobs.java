@@ -23,13 +23,13 @@ import testjobs.KeyedJob.Form;
 /**
  * Runs the jobs whose snapshots are the golden files of keyed state, one after the other.
  *
- * <p>Arguments: the directory below which they are written, the names of jobs. Prints one line of
- * JSON per job: where each form of snapshot is, and what is in it. The job is at rest: what one of
- * its snapshots holds, the others hold, too.
+ * <p>Arguments: the directory for the snapshots, and the names of jobs. The program prints a line
+ * of JSON for each job, with the path of each form of snapshot, and their content. The job is at
+ * rest when the snapshots are taken, so all of them have the same content.
  *
- * <p>What is in it is told twice, and must be the same: by {@link KeyedDump}, which has Flink
- * restore the first snapshot, and by {@link Notes}, which the job's functions wrote as they put it
- * in. A job that failed has its stack trace as {@code failed}, and nothing else.
+ * <p>The content comes from {@link KeyedDump}, which restores the first snapshot with Flink. It
+ * must be equal to the {@link Notes}, in which the job's functions recorded the values that they
+ * stored. For a failed job, the line contains only {@code failed}, with the stack trace.
  */
 public final class KeyedJobs {
     private static final int PATIENCE = 30;
@@ -37,7 +37,7 @@ public final class KeyedJobs {
 
     private KeyedJobs() {}
 
-    /** The directory below which snapshots are written. */
+    /** Returns the directory for the snapshots. */
     static Path root() {
         return root;
     }
@@ -56,7 +56,7 @@ public final class KeyedJobs {
             }
             System.out.println(new ObjectMapper().writeValueAsString(told));
         }
-        // A job that failed may still run.
+        // After an error, the job may still be running.
         System.exit(0);
     }
 
@@ -144,7 +144,7 @@ public final class KeyedJobs {
         return snapshots;
     }
 
-    /** Its input may be read before the last of its tasks has come up. */
+    /** Takes a savepoint; retries if the job has read all input before all of its tasks run. */
     private static Path savepoint(JobClient job, Path target, SavepointFormatType format)
             throws Exception {
         for (int attempt = 0; ; attempt++) {

@@ -9,8 +9,8 @@ import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 
 /**
- * An operator that keeps state in namespaces of its own, whose bytes have no fixed length: in a
- * canonical key, the lengths of key and namespace are then told.
+ * An operator that stores state in its own namespaces, whose serialized length varies. A canonical
+ * key therefore also contains the lengths of the key and the namespace.
  */
 final class NamespaceOperator extends AbstractStreamOperator<Void>
         implements OneInputStreamOperator<Integer, Void> {

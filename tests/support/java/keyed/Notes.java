@@ -10,15 +10,16 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.core.JsonProcessin
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 
 /**
- * What the functions of a job say that they put into its state.
+ * The values that the functions of a job report to have stored in its state.
  *
- * <p>The tasks of a local mini-cluster share this JVM with the main program, hence the statics.
+ * <p>The fields are static, because the tasks of a local mini-cluster share this JVM with the main
+ * program.
  */
 final class Notes {
-    /** Operator id, state, then what tells one entry from the other, and its value. */
+    /** The value of each entry, by operator id, state name, and the entry's key and map key. */
     private static final Map<String, Map<String, Map<String, String>>> PUT = new TreeMap<>();
 
-    /** Likewise, and the times of last access that the backend told. */
+    /** The times of the last access to each entry, as reported by the backend. */
     private static final Map<String, Object> ACCESSED = new TreeMap<>();
 
     private Notes() {}
@@ -28,14 +29,14 @@ final class Notes {
         ACCESSED.clear();
     }
 
-    /** When an entry was last used, where no dump tells. */
+    /** Records the times of the last access to an entry, if no dump contains them. */
     static synchronized void accessed(
             String operatorId, String state, Object key, Object mapKey, Object times)
             throws Exception {
         ACCESSED.put(json(Arrays.asList(operatorId, state, key, mapKey)), times);
     }
 
-    /** Adds those times to what was dumped. */
+    /** Adds the recorded times of last access to the dumped entries. */
     @SuppressWarnings("unchecked")
     static synchronized void addAccesses(List<Map<String, Object>> operators) throws Exception {
         for (Map<String, Object> operator : operators) {
@@ -58,7 +59,7 @@ final class Notes {
         }
     }
 
-    /** An entry, in place of the one before at its key and, in a map, its map key. */
+    /** Records an entry, and replaces an earlier entry with the same key and map key. */
     static synchronized void put(
             String operatorId, String state, Object key, Object mapKey, Object value)
             throws Exception {
@@ -70,13 +71,13 @@ final class Notes {
                     .computeIfAbsent(state, name -> new TreeMap<>())
                     .put(json(place), json(Told.of(value, null)));
         } catch (Told.Unreadable unreadable) {
-            // The state will be told as unreadable.
+            // The dump will report the state as unreadable.
         }
     }
 
     /**
-     * Fails where Flink restored anything else than what was put in; {@code more}: whether there may
-     * be entries that were put in before.
+     * Fails if Flink has restored different values than the recorded ones. With {@code more}, the
+     * state may also contain entries that an earlier job stored.
      */
     static synchronized void compareWith(List<Map<String, Object>> operators, boolean more)
             throws Exception {

@@ -17,10 +17,11 @@ import org.apache.flink.core.io.InputStatus;
 import org.apache.flink.core.io.SimpleVersionedSerializer;
 
 /**
- * The numbers from 0 to below a count, then nothing more, for ever: no end of input fires windows
- * and timers. Restored, it goes on where it was.
+ * A source of the numbers from 0 up to a count (exclusive). The source never ends, because the end
+ * of the input would fire windows and timers. After a restore, it resumes at its position.
  *
- * <p>The tasks of a local mini-cluster share this JVM with the main program, hence the statics.
+ * <p>The fields are static, because the tasks of a local mini-cluster share this JVM with the main
+ * program.
  */
 final class Numbers implements Source<Integer, Numbers.Next, Boolean> {
     private static final long serialVersionUID = 1L;
@@ -39,7 +40,7 @@ final class Numbers implements Source<Integer, Numbers.Next, Boolean> {
         UNDONE.clear();
     }
 
-    /** Whether all of the job's sources have told all of their numbers. */
+    /** Returns whether all of the job's sources have emitted all of their numbers. */
     static boolean allTold() {
         return UNDONE.isEmpty();
     }

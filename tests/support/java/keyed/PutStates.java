@@ -11,11 +11,11 @@ import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.streaming.api.operators.StreamingRuntimeContext;
 import org.apache.flink.util.Collector;
 
-/** Puts what its shapes say under each of its keys: element n is for key n. */
+/** Stores the values of its shapes for each of its keys; element n is for key n. */
 final class PutStates<K> extends KeyedProcessFunction<K, Integer, Void> {
     private static final long serialVersionUID = 1L;
 
-    /** Its tasks share this JVM: what cannot be serialized needs not be. */
+    /** Static, so that keys need not be serializable; the tasks share this JVM. */
     private static final Map<String, List<?>> KEYS = new ConcurrentHashMap<>();
 
     private static final Map<String, List<Shape>> SHAPES = new ConcurrentHashMap<>();

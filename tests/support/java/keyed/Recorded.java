@@ -1,4 +1,4 @@
 package testjobs;
 
-/** A Java record: a POJO to later versions of Flink, and Kryo's before. */
+/** A Java record. Later versions of Flink treat it as a POJO, and earlier ones use Kryo. */
 public record Recorded(String name, int age, Things.Color color) {}

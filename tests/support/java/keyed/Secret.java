@@ -1,6 +1,6 @@
 package testjobs;
 
-/** A class that is no POJO: Kryo writes its fields, and only itself knows which they are. */
+/** A class that is not a POJO. Kryo writes its fields, and only the class itself defines them. */
 public final class Secret {
     private final String text;
     private final long number;

@@ -18,9 +18,9 @@ import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeutils.TypeSerializer;
 import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 
-/** A state of {@link PutStates}, and what it holds under the key with a number. */
+/** A state of {@link PutStates}, and its value for the key with a given number. */
 final class Shape {
-    /** Puts in what is to be under the current key. */
+    /** Stores the value for the current key. */
     private interface Put {
         void put(Current current, int number) throws Exception;
     }
@@ -49,7 +49,7 @@ final class Shape {
         put.put(current, number);
     }
 
-    /** With a time to live of an hour. */
+    /** Adds a time to live of an hour, and returns this shape. */
     Shape lasting() {
         state.enableTimeToLive(StateTtlConfig.newBuilder(Span.hours(1)).build());
         return this;
@@ -122,7 +122,7 @@ final class Shape {
         });
     }
 
-    /** {@code samples}: a list of inputs, then their accumulator, and so on. */
+    /** Returns an aggregating state; a list of inputs results in the accumulator at its index. */
     static <IN, ACC> Shape aggregating(
             String name,
             AggregateFunction<IN, ACC, ?> aggregate,
@@ -139,7 +139,7 @@ final class Shape {
         });
     }
 
-    /** A timer in event time, or processing time, that is far away. */
+    /** Returns timers in event time or processing time that are far in the future. */
     static Shape timers(boolean eventTime, long... samples) {
         return new Shape(null, (current, number) -> {
             KeyedProcessFunction<?, ?, ?>.Context timers = current.timers();

@@ -33,7 +33,7 @@ import org.apache.flink.types.Either;
 import org.apache.flink.types.Row;
 import testjobs.KeyedJob.Form;
 
-/** The state of keyed process functions: every kind of state, of every type. */
+/** Jobs with keyed process functions that have every kind of state, with every type. */
 final class StateJobs implements KeyedJobBook {
     private static final List<String> TEXTS =
             List.of("", "a", "h\u00e9llo w\u00f6rld", "\u65e5\u672c\u0000\u8a9e", "x\ud83d\ude00y", "key-5", "key-6");
@@ -56,7 +56,7 @@ final class StateJobs implements KeyedJobBook {
     static final String[] ROCKSDB = {
         "state.backend", "rocksdb",
         "state.backend.type", "rocksdb",
-        // Its OPTIONS file tells it.
+        // RocksDB's OPTIONS file contains this path.
         "state.backend.rocksdb.localdir", "/flink/state/rocksdb",
         "state.storage.fs.memory-threshold", "0 b",
         "execution.checkpointing.data-inline-threshold", "0 b"
@@ -81,7 +81,7 @@ final class StateJobs implements KeyedJobBook {
         };
     }
 
-    /** The same state, wherever Flink can keep it. */
+    /** Returns a job with the same state in one of the places where Flink can store it. */
     private static KeyedJob stored(String name) {
         KeyedJob few = KeyedJob.of(StateJobs::few, ALL).in(1, 64);
         KeyedJob retained = KeyedJob.of(StateJobs::few, CANONICAL, RETAINED).in(1, 64);
@@ -126,7 +126,7 @@ final class StateJobs implements KeyedJobBook {
     }
 
     private static String[] changelog(String name, String materialization) {
-        // It adds the job's id: a sibling of the job's checkpoints.
+        // Flink adds the job's id, so the log is next to the job's checkpoints.
         String log = KeyedJobs.root().resolve(name).toUri().toString();
         return new String[] {
             "state.backend.changelog.enabled", "true",
@@ -140,7 +140,7 @@ final class StateJobs implements KeyedJobBook {
         };
     }
 
-    /** Of the first keys: a state of each kind, two with a time to live, and timers. */
+    /** Adds, for a few keys, a state of each kind, two of them with a time to live, and timers. */
     private static void few(StreamExecutionEnvironment env) {
         List<String> keys = new ArrayList<>();
         for (int i = 0; i < 12; i++) {
@@ -166,7 +166,7 @@ final class StateJobs implements KeyedJobBook {
                 Shape.timers(false, 7_258_118_400_000L));
     }
 
-    /** A state of the kinds that are kept differently, and more. */
+    /** Adds a state of each kind that Flink stores differently, and other shapes. */
     private static void fewer(StreamExecutionEnvironment env, Shape... more) {
         List<Shape> shapes = new ArrayList<>(Arrays.asList(more));
         shapes.add(Shape.value("value", Types.LONG, 1L, -2L, Long.MAX_VALUE));
@@ -182,7 +182,7 @@ final class StateJobs implements KeyedJobBook {
                 shapes.toArray(Shape[]::new));
     }
 
-    /** A state of each kind, values of each sort of type, and a session window. */
+    /** Adds a state of each kind, values of each category of type, and a session window. */
     private static void small(StreamExecutionEnvironment env) {
         Things.Address elm = new Things.Address("Elm", 3);
         PutStates.add(
@@ -218,7 +218,7 @@ final class StateJobs implements KeyedJobBook {
         WindowJobs.sessions(env);
     }
 
-    /** Each kind of state, with and without a time to live, and timers; under Long keys. */
+    /** Adds each kind of state, with and without a time to live, and timers, for Long keys. */
     private static void kinds(StreamExecutionEnvironment env) {
         List<Long> keys = new ArrayList<>();
         for (int i = 0; i < 20; i++) {
@@ -264,7 +264,7 @@ final class StateJobs implements KeyedJobBook {
         PutStates.add(env, "kinds", Types.LONG, keys, shapes.toArray(Shape[]::new));
     }
 
-    /** A value state of every simple type. */
+    /** Adds a value state of every simple type. */
     private static void types(StreamExecutionEnvironment env) {
         Instant instant = Instant.ofEpochSecond(1_700_000_000L, 123_456_789);
         PutStates.add(
@@ -363,7 +363,7 @@ final class StateJobs implements KeyedJobBook {
                         new Long[] {1L, null, -3L}));
     }
 
-    /** Values made of others, whatever holds them. */
+    /** Adds composite values, which contain other values. */
     private static void composites(StreamExecutionEnvironment env) {
         TypeInformation<Tuple3<String, Tuple2<Integer, Boolean>, Double>> nested =
                 Types.TUPLE(Types.STRING, Types.TUPLE(Types.INT, Types.BOOLEAN), Types.DOUBLE);
@@ -454,7 +454,7 @@ final class StateJobs implements KeyedJobBook {
         return tuples;
     }
 
-    /** Its accumulator: how many, and their sum. */
+    /** An average, whose accumulator contains the count and the sum. */
     static final class Mean
             implements AggregateFunction<Double, Tuple2<Long, Double>, Double> {
         private static final long serialVersionUID = 1L;

@@ -19,7 +19,7 @@ import org.apache.flink.table.api.Schema;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 import org.apache.flink.types.Row;
 
-/** What SQL keeps: each job runs several queries on the table {@code events}. */
+/** SQL jobs with state. Each job runs several queries on the table {@code events}. */
 final class TableJobs implements KeyedJobBook {
     private static final long START = 1_700_000_000_000L;
 
@@ -30,7 +30,7 @@ final class TableJobs implements KeyedJobBook {
                 + " FROM events GROUP BY id",
         "SELECT name, id, COLLECT(amount), FIRST_VALUE(price), LAST_VALUE(flag), LISTAGG(name)"
                 + " FROM events GROUP BY name, id",
-        // Its input is updated: counts of counts, and what a MAX may have to go back to.
+        // The input of this query has updates, so MAX must also store values that it may return to.
         "SELECT c, COUNT(*), MAX(s) FROM"
                 + " (SELECT name, COUNT(*) AS c, SUM(amount) AS s FROM events GROUP BY name)"
                 + " GROUP BY c",
@@ -53,7 +53,7 @@ final class TableJobs implements KeyedJobBook {
                 + " GROUP BY name, SESSION(stamp, INTERVAL '5' SECOND)",
     };
 
-    /** Each state of whole rows tells all of their types. */
+    /** Few columns, because every state of whole rows contains the types of all columns. */
     private static final String NARROW = "(SELECT id, name, amount, stamp FROM events)";
 
     private static final String[] RANKS = {
@@ -84,13 +84,13 @@ final class TableJobs implements KeyedJobBook {
     public KeyedJob named(String name) {
         return switch (name) {
             case "sql-groups" -> job(GROUPS);
-            // A group's accumulators, and a window's.
+            // The accumulators of a group, and of a window.
             case "sql-small" -> job(GROUPS[0], WINDOWS[0]).in(1, 4);
             case "sql-async-forst" -> async(GROUPS[0], WINDOWS[0], JOINS[0]);
             case "sql-windows" -> job(WINDOWS);
             case "sql-ranks" -> job(RANKS);
             case "sql-joins" -> job(JOINS);
-            // Whole rows of every type of SQL's.
+            // Whole rows, with every SQL type.
             case "sql-rows" -> job(first("events", "id", "PROCTIME() DESC", 1));
             default -> null;
         };
@@ -100,7 +100,7 @@ final class TableJobs implements KeyedJobBook {
         return KeyedJob.of(env -> run(env, queries), CANONICAL, NATIVE).in(1, 16);
     }
 
-    /** Its operators use the asynchronous API, of which the heap backend has no other form. */
+    /** Returns a job on ForSt with the asynchronous API; the heap backend reports its contents. */
     private static KeyedJob async(String... queries) {
         KeyedJob job = KeyedJob.of(env -> run(env, queries), NATIVE).in(1, 4).with(ASYNC);
         return KeyedJob.of(env -> run(env, queries), RETAINED)
@@ -203,7 +203,7 @@ final class TableJobs implements KeyedJobBook {
                 .uid("times");
     }
 
-    /** Every third one has nulls, and texts are of both sides of what fits into a row's slot. */
+    /** Every third event has nulls. Some strings fit into a row's slot, and others do not. */
     private static Row event(int n) {
         boolean some = n % 3 != 2;
         LocalDateTime time = LocalDateTime.of(2024, 2, 29, 12, 0).plusNanos(n * 1_000_000_001L);

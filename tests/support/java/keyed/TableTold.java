@@ -31,11 +31,11 @@ import org.apache.flink.table.types.logical.RowType;
 import org.apache.flink.table.types.logical.StructuredType;
 import org.apache.flink.table.types.logical.StructuredType.StructuredAttribute;
 
-/** What SQL keeps, in whose objects are no types: those are the serializer's. */
+/** Converts SQL values to JSON. The objects contain no types, so the serializer supplies them. */
 final class TableTold {
     private TableTold() {}
 
-    /** Empty where it is none of SQL's. */
+    /** Returns the JSON form of a value; empty if it is not an SQL value. */
     static Optional<Object> of(Object value, TypeSerializer<?> serializer) {
         if (value instanceof RowData row && serializer instanceof RowDataSerializer) {
             LogicalType[] types = Inside.of(serializer.getClass(), serializer, "types");
@@ -94,7 +94,7 @@ final class TableTold {
                     ((StructuredType) type)
                             .getAttributes().stream().map(StructuredAttribute::getName).toList(),
                     type.getChildren());
-            // An object of Java's, by a serializer of its own: its bytes.
+            // A Java object with a serializer of its own, as bytes.
             case RAW -> raw((RawValueData<?>) value, ((RawType<?>) type).getTypeSerializer());
             case ARRAY -> array((ArrayData) value, ((ArrayType) type).getElementType());
             case MAP -> map(

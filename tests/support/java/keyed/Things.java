@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.UUID;
 
-/** Classes of a user's, for values. */
+/** Classes like those of a user, for values. */
 final class Things {
     private Things() {}
 
@@ -30,7 +30,7 @@ final class Things {
         }
     }
 
-    /** A POJO; a key, too. */
+    /** A POJO, which is also used as a key. */
     public static class Person {
         public String name;
         public int age;
@@ -71,7 +71,7 @@ final class Things {
         }
     }
 
-    /** A subclass that no one has registered: its snapshot may not tell of it. */
+    /** An unregistered subclass, which the snapshot may not list. */
     public static class Manager extends Person {
         public int reports;
 
@@ -97,7 +97,7 @@ final class Things {
         }
     }
 
-    /** A POJO with fields that Kryo writes, and one behind them. */
+    /** A POJO with fields that Kryo writes, followed by another field. */
     public static class Order {
         public UUID id;
         public Duration took;
@@ -112,7 +112,7 @@ final class Things {
         }
     }
 
-    /** A POJO with containers in it, each of a type that Flink knows in one version and not in another. */
+    /** A POJO with containers whose types only some versions of Flink support. */
     public static class Basket {
         public int id;
         public List<String> items;
@@ -129,7 +129,7 @@ final class Things {
         }
     }
 
-    /** Types of the standard library in a POJO, some of which Flink leaves to Kryo. */
+    /** A POJO with types of the standard library, some of which Flink serializes with Kryo. */
     public static class Moments {
         public java.util.Date date;
         public java.time.LocalDate day;
@@ -158,7 +158,7 @@ final class Things {
         }
     }
 
-    /** A POJO that holds others of its own class. */
+    /** A POJO that contains other objects of its own class. */
     public static class Tree {
         public String label;
         public Tree[] children;
@@ -175,7 +175,7 @@ final class Things {
         }
     }
 
-    /** A POJO that holds what only its own class can read. */
+    /** A POJO that contains a value whose bytes only the value's own class can read. */
     public static class Holder {
         public long number;
         public Secret secret;

@@ -44,15 +44,15 @@ import org.apache.flink.types.Either;
 import org.apache.flink.types.Row;
 
 /**
- * A value as {@code migrate state --format json} prints it, but made from the Java object that
- * Flink restored.
+ * Converts a Java object that Flink has restored to the JSON form in which {@code migrate state
+ * --format json} prints the value.
  */
 final class Told {
     private static final HexFormat HEX = HexFormat.of();
 
     private Told() {}
 
-    /** A class whose bytes only Kryo and the class itself can read. */
+    /** The value's class is one whose bytes only Kryo and the class itself can read. */
     static final class Unreadable extends Exception {
         private static final long serialVersionUID = 1L;
 
@@ -61,7 +61,7 @@ final class Told {
         }
     }
 
-    /** One entry of a map state. */
+    /** An entry of a map state. */
     record MapEntry(Object key, Object value, TypeSerializer<?> serializer) {}
 
     static List<MapEntry> mapEntries(Object map, TypeSerializer<?> serializer) throws Unreadable {
@@ -74,7 +74,7 @@ final class Told {
         return entries;
     }
 
-    /** Adds a value, and when it was last used, where the state has a time to live. */
+    /** Adds a value and, if the state has a time to live, the time of the last access. */
     static void put(Map<String, Object> line, Object value, TypeSerializer<?> serializer)
             throws Unreadable {
         if (value instanceof TtlValue<?> ttl) {
@@ -110,7 +110,7 @@ final class Told {
         return none ? Optional.empty() : Optional.of(of(namespace, null));
     }
 
-    /** {@code serializer}: null where the object alone says all. */
+    /** Returns the JSON form of a value; {@code serializer} is null if the object is sufficient. */
     static Object of(Object value, TypeSerializer<?> serializer) throws Unreadable {
         if (serializer instanceof KryoSerializer && value.getClass().getName().startsWith("testjobs")) {
             throw new Unreadable(value.getClass().getName());
@@ -223,7 +223,7 @@ final class Told {
         }
         if (serializer instanceof PojoSerializer<?> pojo) {
             Field[] fields = Inside.of(PojoSerializer.class, pojo, "fields");
-            // What has gone from the class has a serializer, and no field.
+            // A field that was removed from the class has a serializer, but its Field is null.
             if (Arrays.asList(fields).contains(null)) {
                 return pojo(value, Arrays.stream(fields).filter(Objects::nonNull).toList());
             }
@@ -231,7 +231,7 @@ final class Told {
         return value.getClass().isArray() ? array(value) : record(value);
     }
 
-    /** An object where its keys are strings, else a list of keys and values. */
+    /** Returns an object if all keys are strings, or else a list of keys and values. */
     static Object entries(Map<Object, Object> told) {
         if (told.keySet().stream().allMatch(String.class::isInstance)) {
             return told;
@@ -273,12 +273,12 @@ final class Told {
             return HEX.formatHex(fixed.bytes());
         }
         if (value instanceof StreamRecord<?> element) {
-            // What a window with an evictor keeps.
+            // The contents of a window with an evictor.
             Object timestamp = element.hasTimestamp() ? element.getTimestamp() : null;
             return struct("timestamp", timestamp, "value", of(element.getValue(), null));
         }
         if (value.getClass().getSimpleName().equals("BufferEntry")) {
-            // An interval join's.
+            // The state of an interval join.
             return struct(
                     "hasBeenJoined",
                     Inside.of(value.getClass(), value, "hasBeenJoined"),

@@ -33,7 +33,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.types.Either;
 import org.apache.flink.types.Row;
 
-/** Keys of every type; values of classes of a user's, which POJOs, Avro or Kryo write. */
+/** Jobs with keys of every type, and with values of user classes (POJOs, Avro, and Kryo). */
 final class TypeJobs implements KeyedJobBook {
     private static final String EMPLOYEE = "testjobs.Things$Employee";
     private static final List<Integer> FEW = List.of(1, 2);
@@ -62,7 +62,7 @@ final class TypeJobs implements KeyedJobBook {
         };
     }
 
-    /** An operator for each type of key, with a count and timers. */
+    /** Adds an operator for each type of key, with a count and timers. */
     private static void keys(StreamExecutionEnvironment env) {
         Things.Address elm = new Things.Address("Elm", 3);
         Instant instant = Instant.ofEpochSecond(-1_700_000_000L, 123_456_789);
@@ -151,7 +151,7 @@ final class TypeJobs implements KeyedJobBook {
                 Shape.value("then", Types.STRING, "a", "b"));
     }
 
-    /** Since Flink 2.0, a set is a type of its own. */
+    /** Returns the type of a set, which exists since Flink 2.0. */
     @SuppressWarnings("unchecked")
     private static java.util.Optional<TypeInformation<Set<Integer>>> setType() {
         try {
@@ -180,7 +180,7 @@ final class TypeJobs implements KeyedJobBook {
                         List.of(new AvroThing("one", 1L), new AvroThing("", null))));
     }
 
-    /** What Kryo writes of classes that everyone has, and of one that only a user has. */
+    /** Adds values that Kryo writes, of standard classes and of a user class. */
     private static void kryo(StreamExecutionEnvironment env) {
         TypeInformation<Object> any = new GenericTypeInfo<>(Object.class);
         PutStates.add(
@@ -226,7 +226,7 @@ final class TypeJobs implements KeyedJobBook {
                 Shape.value("then", Types.STRING, "a", "b"));
     }
 
-    /** Keys, fields and elements of the JDK's classes that Kryo writes. */
+    /** Adds keys, fields, and elements of JDK classes that Kryo writes. */
     private static void jdk(StreamExecutionEnvironment env) {
         List<UUID> ids = new ArrayList<>();
         for (int i = 0; i < 6; i++) {
@@ -250,7 +250,7 @@ final class TypeJobs implements KeyedJobBook {
                 Shape.timers(true, 4_102_444_800_000L));
     }
 
-    /** The state "untouched" is only put in at first: it keeps what it had, by the old class. */
+    /** Only the first job writes the state "untouched", so it keeps the format of the old class. */
     private static void evolve(StreamExecutionEnvironment env, boolean first) {
         TypeInformation<Evolving> type = Types.POJO(Evolving.class);
         List<Shape> shapes = new ArrayList<>();

@@ -22,7 +22,7 @@ import org.apache.flink.streaming.api.windowing.assigners.TumblingEventTimeWindo
 import org.apache.flink.streaming.api.windowing.windows.Window;
 import org.apache.flink.util.Collector;
 
-/** What the DataStream API's windows and joins keep. */
+/** Jobs with the windows and joins of the DataStream API. */
 final class WindowJobs implements KeyedJobBook {
     private static final long START = 1_700_000_000_000L;
 
@@ -33,7 +33,7 @@ final class WindowJobs implements KeyedJobBook {
                 : null;
     }
 
-    /** Every window below still waits for more: key, time, value. */
+    /** Adds windows over (key, time, value) events; all windows are still open at the snapshot. */
     private static void windows(StreamExecutionEnvironment env) {
         events(env, "tumbling").window(TumblingEventTimeWindows.of(Span.seconds(10)))
                 .reduce(new Sum())
@@ -87,7 +87,7 @@ final class WindowJobs implements KeyedJobBook {
                 .keyBy(event -> event.f0);
     }
 
-    /** Eight seconds behind the last event, and in its place among the events. */
+    /** Emits, after each event, a watermark that is eight seconds behind this event. */
     static final class AfterEachEvent<T> implements WatermarkGenerator<T> {
         @Override
         public void onEvent(T event, long time, WatermarkOutput output) {

@@ -90,8 +90,9 @@ import org.apache.flink.table.types.logical.*;
 import org.apache.flink.types.*;
 
 /**
- * What Flink's serializers write: each one's snapshot, a value, and what the value is told as.
- * Values that may be keys also as the key of a canonical savepoint, under the namespace "ns".
+ * Prints, for each of Flink's serializers, its snapshot, a serialized value, and the JSON form of
+ * the value. A value that can be a key is also printed as the key of a canonical savepoint, with
+ * the namespace "ns".
  */
 public final class Serializers {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -143,13 +144,13 @@ public final class Serializers {
         return KeyGroupRangeAssignment.assignToKeyGroup(key, MAX_PARALLELISM);
     }
 
-    /** A key of no hash code that its bytes tell: in a key group as good as any. */
+    /** Adds a key whose hash code does not follow from its bytes, so any key group is possible. */
     private static <T> void anyKey(String name, TypeSerializer<T> serializer, T value, String told)
             throws Exception {
         put(name, serializer, value, JSON.readValue(told, Object.class), 5);
     }
 
-    /** {@code keyGroup}: negative where the value is no key. */
+    /** Adds a value; {@code keyGroup} is negative if the value is not a key. */
     private static <T> void put(
             String name, TypeSerializer<T> serializer, T value, Object told, int keyGroup)
             throws Exception {
@@ -180,7 +181,7 @@ public final class Serializers {
         return HEX.formatHex(bytes.toByteArray());
     }
 
-    /** An object of a class that is not public, or that lies elsewhere in another version. */
+    /** Creates an object of a class that is not public, or whose package depends on the version. */
     @SuppressWarnings("unchecked")
     private static <T> T make(String className, Object... arguments) throws Exception {
         for (Constructor<?> made : Class.forName(className).getDeclaredConstructors()) {
@@ -275,7 +276,7 @@ public final class Serializers {
                 new org.apache.flink.table.runtime.operators.window.TimeWindow.Serializer(),
                 new org.apache.flink.table.runtime.operators.window.TimeWindow(-5L, 7L));
         anyKey("count window", new CountWindow.Serializer(), new CountWindow(-3L), "{\"id\": -3}");
-        // The values that write themselves, and their serializers for keys and values of no object.
+        // Flink's mutable value types (LongValue and so on), which serialize themselves.
         key("boolean value", BooleanValueSerializer.INSTANCE, new BooleanValue(true), "true");
         key("byte value", ByteValueSerializer.INSTANCE, new ByteValue((byte) -1), "-1");
         key("char value", CharValueSerializer.INSTANCE, new CharValue('c'), "\"c\"");
@@ -418,7 +419,7 @@ public final class Serializers {
         add("SortedMap", new SortedMapSerializer<>(new RowDataComparator(), IntSerializer.INSTANCE, StringSerializer.INSTANCE), sorted);
     }
 
-    /** As those that a planner generates, it may be written. */
+    /** A comparator that is serializable, like the comparators that a planner generates. */
     private static final class RowDataComparator
             implements java.util.Comparator<Integer>, java.io.Serializable {
         private static final long serialVersionUID = 1L;
@@ -457,7 +458,7 @@ public final class Serializers {
             new MapType(new TinyIntType(), new ArrayType(new SmallIntType())),
         };
         RowDataSerializer serializer = new RowDataSerializer(types);
-        // Generated code writes a distinct type as what it is made from.
+        // Generated code writes a value of a distinct type as its source type.
         LogicalType[] written = types.clone();
         written[Arrays.asList(types).indexOf(distinct)] = new DecimalType(10, 2);
         RowDataSerializer writer = new RowDataSerializer(written);
@@ -536,7 +537,7 @@ public final class Serializers {
                 "[null, " + "1, ".repeat(31) + "null]");
     }
 
-    /** Serializers that 1.20 does not have. */
+    /** Adds serializers that Flink 1.20 does not have. */
     private static void onlySince2() throws Exception {
         try {
             Class.forName(LINKED + "NodeSerializer");
@@ -695,7 +696,7 @@ public final class Serializers {
         config.configure(configuration, Serializers.class.getClassLoader());
         Vector<Object> nested = new Vector<>(List.of(new LinkedList<>(List.of(1))));
         add("Kryo registered", new KryoSerializer<>(Object.class, config), nested);
-        // A class that Flink has registered keeps its id, and takes none of the job's.
+        // A class that Flink itself registers keeps its id, even if the job registers it too.
         add("Kryo registered", new KryoSerializer<>(Serializers.<Object>anyClass(ID), config), nested);
     }
 

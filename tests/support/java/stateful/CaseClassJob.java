@@ -20,9 +20,10 @@ import org.apache.flink.util.Collector;
 import scala.Tuple2;
 
 /**
- * Keeps a case class of Scala's, by the serializer of Flink's Scala API: as a value, and as a key.
+ * Stores a Scala case class as a value and as a key, with the serializer of Flink's Scala API.
  *
- * <p>Arguments: checkpoint directory, savepoint directory. Prints the path of the savepoint.
+ * <p>Arguments: checkpoint directory, savepoint directory. The program prints the path of the
+ * savepoint.
  */
 public final class CaseClassJob {
     private CaseClassJob() {}

@@ -27,13 +27,13 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Counts lines {@code user,amount} by user, in state with a time to live: once by a function, once
- * by SQL. Most users are idle for longer than that before the job is stopped. Then it is started
- * from its savepoint again, over new records of all users.
+ * Counts lines {@code user,amount} by user, in state with a time to live, with a function and with
+ * SQL. Before the job is stopped, most users are idle for longer than the time to live. The job is
+ * then restarted from its savepoint, and reads new records of all users.
  *
  * <p>Arguments: bootstrap servers, topic, time to live in seconds, checkpoint directory, savepoint
- * directory. Prints the path of the first savepoint, and then what was emitted last for each user,
- * by the job that was started again: {@code function|sql,user,count,sum}.
+ * directory. The program prints the path of the first savepoint, and then the last result of the
+ * restarted job for each user: {@code function|sql,user,count,sum}.
  */
 public final class IdleKeysJob {
     private static final Map<String, String> LAST = new ConcurrentHashMap<>();
@@ -65,7 +65,7 @@ public final class IdleKeysJob {
         new TreeMap<>(LAST).forEach((key, told) -> System.out.println(key + "," + told));
     }
 
-    /** Produces so many records of each user, and has {@link Progress} wait for them. */
+    /** Produces records for each user, and makes {@link Progress} wait for them. */
     private static void produce(
             KafkaProducer<String, String> producer, String topic, int from, int to, int each)
             throws Exception {

@@ -30,14 +30,16 @@ import org.apache.flink.streaming.api.windowing.windows.TimeWindow;
 import org.apache.flink.util.Collector;
 
 /**
- * Of lines {@code name,amount,id,millis} it counts and adds up by name, without the lines of a
- * negative amount, which it writes; passes on new ids, for an hour each; and counts by name and window. An amount may
- * be empty.
+ * A stateful job over lines {@code name,amount,id,millis}, in which an amount may be empty. The job
+ * counts the lines and sums the amounts by name, except for lines with a negative amount, which it
+ * writes to the sink. It also passes on ids that are new within an hour, and counts lines by name
+ * and window.
  *
- * <p>Arguments: bootstrap servers, topic, how many records of each of its two partitions at least
- * before the first snapshot, how many more before the second, {@code savepoint} or {@code
- * checkpoint}, checkpoint directory, savepoint directory, sink directory. Prints the paths of both
- * snapshots. Then it runs on until its standard input ends.
+ * <p>Arguments: bootstrap servers, topic, the minimum number of records in each of the two
+ * partitions before the first snapshot, the number of additional records before the second one,
+ * {@code savepoint} or {@code checkpoint}, checkpoint directory, savepoint directory, and sink
+ * directory. The program prints the paths of both snapshots, and keeps running until standard input
+ * ends.
  */
 public final class RehearsedJob {
     private static final long NONE = Long.MIN_VALUE;
@@ -49,7 +51,7 @@ public final class RehearsedJob {
         require(topic, args[2]);
         Path checkpoints = Path.of(args[5]);
         Configuration conf = LocalFlink.configuration(checkpoints);
-        // It runs on as long as its tests do.
+        // The job keeps running until its tests end.
         conf.setString("execution.checkpointing.interval", "1 s");
         conf.setString("pipeline.auto-watermark-interval", "20 ms");
         conf.setString("state.checkpoints.num-retained", "100000");
@@ -264,7 +266,7 @@ public final class RehearsedJob {
         }
     }
 
-    /** A window that has fired, as a line. */
+    /** Formats a fired window as a line. */
     private static final class Line
             extends ProcessWindowFunction<Tuple2<Long, Long>, String, String, TimeWindow> {
         private static final long serialVersionUID = 1L;

@@ -31,12 +31,14 @@ import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 import org.apache.flink.util.Collector;
 
 /**
- * A user's stateful job: of lines {@code user,amount,id,millis} it counts and adds up by user, passes
- * on ids that it has not seen, and counts by user and window; two queries of SQL do some of it again.
- * It is stopped with a savepoint in the middle.
+ * A stateful job like a user's, over lines {@code user,amount,id,millis}. The job counts the lines
+ * and sums the amounts by user, passes on ids that it has not seen, and counts by user and window.
+ * Two SQL queries compute some of these results too. The job is stopped with a savepoint in the
+ * middle of its input.
  *
- * <p>Arguments: bootstrap servers, topic, how many records of each of its two partitions at least,
- * checkpoint directory, savepoint directory, sink directory. Prints the path of the savepoint.
+ * <p>Arguments: bootstrap servers, topic, the minimum number of records to process in each of the
+ * two partitions, checkpoint directory, savepoint directory, sink directory. The program prints the
+ * path of the savepoint.
  */
 public final class StatefulJob {
     private StatefulJob() {}
@@ -124,7 +126,7 @@ public final class StatefulJob {
                         .watermark("at", "SOURCE_WATERMARK()")
                         .build();
         tables.createTemporaryView("timed", tables.fromDataStream(events, timed));
-        // Windows over a TIMESTAMP_LTZ are kept by its clock.
+        // Windows over a TIMESTAMP_LTZ are stored in the wall-clock time of this time zone.
         tables.getConfig().setLocalTimeZone(ZoneId.of("America/New_York"));
         String[] queries = {
             "SELECT f0, COUNT(*), SUM(f1) FROM events GROUP BY f0",
@@ -216,7 +218,7 @@ public final class StatefulJob {
         }
     }
 
-    /** A window that has fired, as a line. */
+    /** Formats a fired window as a line. */
     private static final class Told
             extends ProcessWindowFunction<Tuple2<Long, Long>, String, Long, TimeWindow> {
         private static final long serialVersionUID = 1L;

@@ -12,10 +12,11 @@ import org.apache.iceberg.types.Types;
 /**
  * Jobs that write to one Iceberg table, one after another, each started without state.
  *
- * <p>Arguments: the table's directory; a directory for checkpoints; then each job as {@link
- * TableJob} takes it, behind {@code IcebergSink,} or {@code FlinkSink,}. Prints a line for each:
- * how many rows it passed to its sink, how many rows Iceberg counts in the table, and what its
- * newest snapshot has of checkpoint, job id and operator id.
+ * <p>Arguments: the table's directory, a directory for checkpoints, and the jobs. A job is {@code
+ * IcebergSink,} or {@code FlinkSink,}, followed by the format of {@link TableJob}. The program
+ * prints a line for each job: the number of rows that it passed to its sink, the number of rows
+ * that Iceberg counts in the table, and the checkpoint, job id, and operator id in the newest
+ * snapshot.
  */
 public final class IcebergJobs {
     private IcebergJobs() {}

@@ -14,10 +14,10 @@ import org.apache.paimon.types.DataTypes;
 /**
  * Jobs that write to one Paimon table, one after another, each started without state.
  *
- * <p>Arguments: a warehouse, in which the table will be {@code golden.db/orders}; a directory for
- * checkpoints; then each job as {@link TableJob} takes it. Prints a line for each: how many rows it
- * passed to its sink, how many rows Paimon counts in the table, and what its newest snapshot has of
- * identifier and user.
+ * <p>Arguments: a warehouse, in which the table will be {@code golden.db/orders}, a directory for
+ * checkpoints, and the jobs, in the format of {@link TableJob}. The program prints a line for each
+ * job: the number of rows that it passed to its sink, the number of rows that Paimon counts in the
+ * table, and the identifier and the user in the newest snapshot.
  */
 public final class PaimonJobs {
     private PaimonJobs() {}

@@ -17,23 +17,24 @@ import org.apache.flink.table.types.logical.LogicalType;
 import org.apache.flink.table.types.logical.RowType;
 
 /**
- * A job without state that writes rows of one number to a table: two at each checkpoint, until it
- * is stopped with a savepoint, which commits every row that has passed to the sink.
+ * A job without state that writes rows with one number to a table, two at each checkpoint. The job
+ * is stopped with a savepoint, which commits every row that was passed to the sink.
  */
 final class TableJob {
     private static final AtomicLong PASSED = new AtomicLong();
 
     private TableJob() {}
 
-    /** What adds the sink to a job; uids as {@code uid} says. */
+    /** Adds the sink to a job; {@code uid} determines the uids. */
     interface Sink {
         void of(DataStream<RowData> rows, String uid) throws Exception;
     }
 
     /**
-     * Runs it, and says how many rows passed to its sink.
+     * Runs the job, and returns the number of rows that it passed to its sink.
      *
-     * @param job {@code job id,uid,checkpoints}: how many of these it is to complete at least
+     * @param job {@code job id,uid,checkpoints}, where the last is the minimum number of completed
+     *     checkpoints
      */
     static long run(Path checkpoints, String job, Sink sink) throws Exception {
         String[] told = job.split(",");

@@ -29,7 +29,7 @@ import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.streaming.api.operators.StreamingRuntimeContext;
 import org.apache.flink.util.Collector;
 
-/** State of the asynchronous API (State V2), which Flink has since 2.0. */
+/** Jobs with the asynchronous state API (State V2) of Flink 2.0 and later. */
 final class AsyncJobs implements KeyedJobBook {
     private static final List<String> KEYS = List.of("", "a", "h\u00e9llo", "\ud83d\ude00", "key-5", "key-6");
 
@@ -60,7 +60,7 @@ final class AsyncJobs implements KeyedJobBook {
                 .uid("async");
     }
 
-    /** Puts into its states, and once it has done so for each key, reads them. */
+    /** Writes its states for each key, and then reads all of them. */
     private static final class Put extends KeyedProcessFunction<String, Integer, Void> {
         private static final long serialVersionUID = 1L;
         private transient ValueState<Long> value;
@@ -124,7 +124,8 @@ final class AsyncJobs implements KeyedJobBook {
             list.asyncAddAll(List.of(text, ",", ""));
             map.asyncPut("a", n);
             map.asyncPut("", -n);
-            // What is put in at once may be lost: each reads what was there before.
+            // Wait for each addition. If two additions ran at the same time, both would start from
+            // the same old value, and one of them would be lost.
             reducing.asyncAdd(n).thenCompose(done -> reducing.asyncAdd(40L));
             aggregating.asyncAdd(1.5).thenCompose(done -> aggregating.asyncAdd((double) n));
             lastingValue.asyncUpdate(text);
@@ -132,7 +133,7 @@ final class AsyncJobs implements KeyedJobBook {
             lastingMap.asyncPut(number, text);
         }
 
-        /** Notes what the backend itself tells. */
+        /** Records the values that the backend itself returns. */
         private void read(int number, String key) throws Exception {
             value.asyncValue().thenAccept(read -> note(key, "value", null, read));
             elements(list.asyncGet()).thenAccept(read -> note(key, "list", null, read));
@@ -165,8 +166,9 @@ final class AsyncJobs implements KeyedJobBook {
         }
 
         /**
-         * What a state with a time to live keeps: each value with the time of its last access. Flink
-         * 2.2.0 has no time to live in another backend than ForSt.
+         * Returns the state inside a state with a time to live. It contains each value with the
+         * time of its last access. In Flink 2.2.0, only ForSt supports this with the asynchronous
+         * API.
          */
         @SuppressWarnings("unchecked")
         private static <S> S lasting(Object state) {

@@ -2,7 +2,7 @@ package testjobs;
 
 import java.time.Duration;
 
-/** Spans of time, as they are named since Flink 2.0. */
+/** Time spans, with the classes of Flink 2.0 and later. */
 final class Span {
     private Span() {}
 

@@ -1,6 +1,6 @@
 package testjobs;
 
-/** A POJO as it was at first. */
+/** The first version of a POJO. */
 public class Evolving {
     public String name;
     public int removed;

@@ -1,6 +1,6 @@
 package testjobs;
 
-/** A POJO as it became: a field is gone, and others have come. */
+/** The second version of a POJO: one field was removed, and other fields were added. */
 public class Evolving {
     public String name;
     public Long kept;

@@ -1,6 +1,6 @@
 package testjobs;
 
-/** Spans of time, as they are named before Flink 2.0. */
+/** Time spans, with the classes before Flink 2.0. */
 final class Span {
     private Span() {}
 
