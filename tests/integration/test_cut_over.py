@@ -333,8 +333,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert {step["name"] for step in record["steps"]} == set(_TITLES)
     ends = [run["end"] for run in record["runs"]]
     assert ends.count(None) >= 10 and ends[-2:] == ["done", "done"]
-    # The downtime includes the end of the job and Spark's first commit. The parts add up to the
-    # total.
+    # The downtime covers the end of the job and Spark's first commit. Its parts add up.
     downtime, committed = record["downtime"], (target / "commits/0").stat().st_mtime
     asked, seen = (datetime.fromisoformat(downtime[name]) for name in ("began_at", "ended_at"))
     assert asked.timestamp() <= record["flink"]["ended_ms"] / 1000 <= committed
@@ -359,8 +358,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     for file in spec.folder.iterdir():
         assert _SECRET not in file.read_text(), file
 
-    # Regression: A finished cut-over reported "verify-again done: ..." for a job that was
-    # restarted.
+    # Regression: A finished cut-over reported "verify-again done: ..." for a restarted job.
     recover = f"SET 'execution.state-recovery.path' = '{record['flink']['savepoint']}';\n"
     stack.flink.submit(recover + stack.sql("orders/tables.sql") + stack.sql("orders/flink.sql"))
     _await(lambda: "orders" in stack.flink.running())

@@ -548,8 +548,7 @@ def test_cut_over_dry_run_reports_missing_script_and_warnings_of_plan(cut_over: 
     # For a group, the output does not mention a query or a batch.
     words = dry.stdout.replace("first-batch ", "")
     assert "query" not in words and "batch" not in words, dry.stdout
-    # The warnings of the plan, for example for a skipped topic, are shown before the job is
-    # stopped.
+    # The plan's warnings, for example for a skipped topic, are shown before the job is stopped.
     warnings = cut_over.run("--until", "plan", start="true").stderr
     for line in warnings.splitlines():
         if line.startswith("warning: "):

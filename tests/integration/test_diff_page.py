@@ -175,8 +175,7 @@ def test_diff_page_in_narrow_window_shows_that_table_scrolls(
     assert isinstance(found, list)
     scrolls, shade, overflows, focus = found
     assert scrolls and not overflows
-    # Like a phone, this browser shows no scroll bars. Shades at the edges show that the table
-    # scrolls.
+    # Like a phone, this browser shows no scroll bars. Shades at the edges show the hidden part.
     assert shade.count("gradient") == 4 and focus == 0
 
 

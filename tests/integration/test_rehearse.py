@@ -821,8 +821,7 @@ def test_rehearsal_compares_output_of_fired_windows(scene: Scene, session: Spark
         last = late.withColumn("at", at).withColumn("offset", F.lit(10**9).cast("bigint"))
         return parse_orders(kafka).union(last.withColumn("name", F.lit("late")))
 
-    # Regression: The result was False, although Flink and a query with small batches drop the
-    # record.
+    # Regression: The result was False, although Flink and small batches drop the record.
     late = run(scene, query, rows, stream=has_late, **options)
     assert late.output_proof is not None and late.output_proof.unexpected == 1
     assert late.proof.is_right and late.is_right is None, str(late)

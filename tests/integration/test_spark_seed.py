@@ -1,7 +1,7 @@
 """Run real Spark queries with a seeded checkpoint directory and with startingOffsets.
 
-The seeds are written by the code of `migrate`. The queries also set different `startingOffsets`, so
-a test passes only if the seed determines the start.
+`migrate` writes the seeds. The queries also set different `startingOffsets`, so a test passes only
+if the seed determines the start.
 """
 
 from __future__ import annotations

@@ -182,8 +182,7 @@ def test_delta_table_skips_batches_with_reused_application_id(
             .start()
         )
 
-    # The first query writes batches 0 and 1. The second query writes only the last of batches 0 to
-    # 2.
+    # The first query writes batches 0 and 1. The second query writes only batch 2.
     run_query(per_batch=30)
     run_query(per_batch=20)
     assert offsets(spark, "delta", sink) == sorted([*EXPECTED, *EXPECTED[40:]])
