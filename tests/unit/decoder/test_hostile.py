@@ -290,7 +290,7 @@ def _nested_key_groups(deep: int) -> bytes:
 
 
 def _nested_objects(deep: int) -> bytes:
-    """Return nested sets (SerialDOS), for which Java needs twice as long per level."""
+    """Return nested sets (SerialDOS). In Java, the time to read them doubles with each level."""
     sets = (b"\x73" + java_class("java.util.HashSet", 3)) * deep + b"\x78" * deep
     return metadata([], 4, java_object(sets))
 

@@ -144,7 +144,7 @@ def _snappy(*chunks: bytes) -> bytes:
 
 
 def _plain_chunk(data: bytes) -> bytes:
-    """Return an uncompressed chunk (section 4.3) with the checksum of its compressed form."""
+    """Return an uncompressed chunk (section 4.3). A compressed chunk has the same checksum."""
     body = bytes(cramjam.snappy.compress(data))[10:]
     checksum = body[4:8]
     return b"\1" + (len(data) + 4).to_bytes(3, "little") + checksum + data

@@ -325,7 +325,7 @@ _RAN = {"start": StartReport(at="now", returned=None)}
     ("record", "target", "apply", "begun"),
     [
         ({}, _group(), Action.WRITE, Started.NO),
-        ({}, _group(80, 81), "refused", Started.NO),  # by the job, or on a different machine
+        ({}, _group(80, 81), "refused", Started.NO),  # written by the job or elsewhere
         ({}, _group(80, 81, by=""), "refused", Started.MAYBE),  # by commit-group
         ({}, _group(70, by=""), Action.WRITE, Started.NO),
         ({}, _group(80, 81, by=_OTHER), "refused", Started.MAYBE),

@@ -483,7 +483,7 @@ def test_refusal_contains_savepoint_that_is_in_other_folder(
     [
         ("2.2/stop", "the savepoint is complete"),
         ("2.2/drain", "the savepoint is complete"),
-        ("1.15/stop", "the savepoint is complete"),  # this version does not show a stop
+        ("1.15/stop", "the savepoint is complete"),  # 1.15 does not record the kind of stop
         ("2.2/savepoint", None),
     ],
 )

@@ -709,7 +709,7 @@ def primed(seeded: Path) -> Path:
 
 
 def _not_written(spec: Path) -> None:
-    """Reset the record of a target that was derived from ``seeded`` to not written."""
+    """Change the record to the state before the target was written."""
     edit_and_seal_plan(
         read_spec(spec).folder / "record.json",
         lambda record: record.update(moved_with=None, primed=None, written=None),
