@@ -13,7 +13,7 @@ from decoder.checkpoint import read_metadata
 from decoder.state_files import MISSING_STATE_FILE
 from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import CREDENTIALS_REFUSED
-from migrate.model.wording import join_some, similar_names
+from migrate.model.wording import counted, join_some, similar_names
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri, why_no_path, why_not_read
 
@@ -45,6 +45,9 @@ _FOREIGN_METADATA = (
 )
 _MAGIC_FIELD = "magic number"
 _PASS_A_CHECKPOINT = "pass a chk-<n> or savepoint directory, or its _metadata file"
+_FLINK_DELETED = (
+    "Flink deletes a job's checkpoints when the job finishes, as after a stop-with-savepoint"
+)
 _WHOLE_DIRECTORY = (
     "_metadata was copied without the state files, or they were deleted; copy the whole directory "
     "(for a checkpoint, also the job's folders shared and taskowned), or pass a different "
@@ -218,13 +221,24 @@ def _location_around(directory: str, names: list[str], files: Files) -> str:
 
 
 def _suggest_children(directory: str, names: list[str], files: Files) -> str:
-    """Suggest savepoints and job checkpoint directories that are in a directory."""
-    paths, has_folders = [], False
+    """Suggest savepoints and job checkpoint directories that are in a directory.
+
+    A single path is not suggested if the directory also contains a job without checkpoints, because
+    the user may have meant this job.
+    """
+    paths, without, has_folders = [], [], False
     for name in sorted(names)[:_MOST_CHILDREN]:
         inside = files.list_directory(join(directory, name)) or []
         has_folders = has_folders or (bool(inside) and name not in _FOLDERS_OF_A_JOB)
         if METADATA_FILE in inside or any(checkpoint_number(child) is not None for child in inside):
             paths.append(join(directory, name))
+        elif not set(inside).isdisjoint(_FOLDERS_OF_A_JOB):
+            without.append(name)
+    if without:
+        return (
+            f"it contains {_counted_jobs(paths, without)}; {_FLINK_DELETED}; to move a job without "
+            f"checkpoints, pass its savepoint; to list all, run `migrate scan {directory}`"
+        )
     if len(paths) == 1:
         return f"did you mean {paths[0]}?"
     if paths:
@@ -232,11 +246,21 @@ def _suggest_children(directory: str, names: list[str], files: Files) -> str:
     if has_folders:
         return f"to find the jobs and savepoints under it, run `migrate scan {directory}`"
     if not set(names).isdisjoint(_FOLDERS_OF_A_JOB):
-        return (
-            "Flink deletes a job's checkpoints when the job finishes, as after a "
-            "stop-with-savepoint; pass the savepoint"
-        )
+        return f"{_FLINK_DELETED}; pass the savepoint"
     return "Flink writes _metadata last; pass a different chk-<n> or a savepoint"
+
+
+def _counted_jobs(paths: list[str], without: list[str]) -> str:
+    """Return the counts and names of the directories with and without checkpoints."""
+    groups = (
+        (paths, "directory with a checkpoint", "directories with checkpoints"),
+        (without, "job directory without checkpoints", "job directories without checkpoints"),
+    )
+    return " and ".join(
+        f"{counted(len(names), one, several)} ({join_some(names, _MAX_NAMED)})"
+        for names, one, several in groups
+        if names
+    )
 
 
 def _suggest_newest(directory: str, files: Files) -> str:

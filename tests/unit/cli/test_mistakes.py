@@ -82,6 +82,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("short/chk-1", metadata[:200]),
         ("job/savepoint-1", metadata),
         ("retained/chk-4", metadata),
+        ("two-jobs/5f1d/chk-2", metadata),
     ):
         directory = Path(name)
         directory.mkdir(parents=True)
@@ -96,6 +97,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "jobs/b",
         "flink/job/taskowned",
         "retained/shared",
+        "two-jobs/c27b/shared",
+        "two-jobs/c27b/taskowned",
+        "ended-jobs/a/taskowned",
+        "ended-jobs/b/taskowned",
     ):
         Path(empty).mkdir(parents=True)
     assert migrate("to-spark", _CHK, "--plan-out", "plan.json").code == 0
