@@ -416,7 +416,8 @@ def test_key_columns_whose_names_differ_from_spark_key_are_refused(
     assert error.value.facts == [facts]
 
 
-def test_key_of_several_columns_is_verified_by_name(session: SparkSession) -> None:
+def test_verification_compares_columns_of_key_by_name(session: SparkSession) -> None:
+    """If the columns of Flink's key have no names, an expression must specify their order."""
     spark = session.sql("SELECT 1L k0, 2L k1")
     keys = (Field("a", LongType()), Field("b", LongType()))
     found = SparkState("dedupe", spark, keys, False, ())

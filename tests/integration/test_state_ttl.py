@@ -285,7 +285,7 @@ def test_modification_time_of_copied_savepoint_is_not_used_as_stop_time(
     assert exact.expired is not None and exact.expired.number == state.count() - 10
 
 
-def test_files_newer_than_stop_trigger_warning(stopped: Stopped, session: SparkSession) -> None:
+def test_files_modified_after_stop_lead_to_warning(stopped: Stopped, session: SparkSession) -> None:
     metadata = stopped.savepoint / "_metadata"
     before, later = metadata.stat().st_mtime_ns, time.time() + 3600
     try:

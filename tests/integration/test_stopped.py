@@ -233,7 +233,7 @@ def test_move_is_refused_if_job_progresses_during_wait(
     assert broker.committed(f"new-{topic}") == {}
 
 
-def test_allow_ran_on_turns_progress_during_wait_into_warning(
+def test_option_allow_ran_on_turns_progress_during_wait_into_warning(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     chk = _job(tmp_path / "job", topic, apart=2)

@@ -218,7 +218,7 @@ def test_missing_or_truncated_state_file_exits_with_3(store: Store, tmp_path: Pa
     assert f"{url}/state-2: damaged: the file of" in cut.stderr and "0 found" in cut.stderr
 
 
-def test_files_outside_checkpoint_require_allow_external_files(
+def test_files_outside_checkpoint_require_option_allow_external_files(
     store: Store, tmp_path: Path
 ) -> None:
     chk = write_with_handle(

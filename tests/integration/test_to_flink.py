@@ -270,9 +270,9 @@ def test_restored_job_uses_its_starting_offsets_for_expired_position(
 
 
 def test_to_flink_applies_policy_options(kafka: Broker, tmp_path: Path) -> None:
-    """Markers are resolved.
+    """Deleted topics and expired positions are refused unless an option allows them.
 
-    Deleted topics and expired positions are refused unless an option allows them.
+    Markers are resolved.
     """
     topic, gone = f"policies-{uuid.uuid4().hex[:8]}", "t-gone"
     kafka.create_topic(topic, 3)

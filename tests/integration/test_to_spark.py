@@ -288,7 +288,9 @@ def test_policy_and_partition_options_determine_start_offsets(
     assert _offsets(result, topic) == expected
 
 
-def test_topic_map_reads_renamed_topic(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_topic_map_option_moves_positions_to_renamed_topic(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("of-old", [3, 4])})
     result = migrate(
         "to-spark", chk, "-b", broker.bootstrap_servers, "--topic-map", f"of-old={topic}"
@@ -303,7 +305,7 @@ def _side(broker: Broker, side: str, *options: str) -> Result:
     return migrate("to-spark", side, "-b", broker.bootstrap_servers, *options)
 
 
-def test_start_from_group_or_csv_uses_committed_offsets(
+def test_offsets_of_group_or_csv_file_become_start_offsets(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
     group = f"g-{topic}"

@@ -119,7 +119,7 @@ def test_policy_and_partition_options_apply_to_topics_found_by_pattern(
     assert "[pattern-unmatched]" in slip.stderr
 
 
-def test_plan_stores_topic_pattern_and_detects_newer_topic(
+def test_plan_with_topic_pattern_is_refused_if_newer_topic_matches(
     tmp_path: Path, broker: Broker, family: str, chk: Path
 ) -> None:
     group, plan = f"g-{family}", tmp_path / "plan.json"

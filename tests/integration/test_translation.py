@@ -239,7 +239,7 @@ def test_move_to_position_among_equal_records_is_refused_or_lossless(
         assert sum(offset >= start for offset in copies) >= 41 - position
 
 
-def test_lagging_mirror_is_refused_unless_wait_is_passed(
+def test_lagging_mirror_is_refused_unless_wait_option_is_passed(
     clusters: TwoClusters, tmp_path: Path
 ) -> None:
     (log,) = clusters.copies("slow").values()

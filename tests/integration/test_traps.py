@@ -210,7 +210,7 @@ def test_partition_without_reader_is_unresolved_if_stopping_offset_is_marker(
 
 
 @pytest.mark.parametrize("version", _VERSIONS)
-def test_in_flight_records_require_allow_in_flight(
+def test_in_flight_records_require_option_allow_in_flight(
     broker: Broker, names: dict[str, str], version: str
 ) -> None:
     chk = _golden(version, "unaligned")

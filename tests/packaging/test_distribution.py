@@ -71,7 +71,7 @@ def test_sdist_contains_sources_of_wheel_and_no_tests(dist: Path) -> None:
     assert tops == package | papers | {".gitignore", "PKG-INFO"}
 
 
-def test_wheel_metadata_lists_license_extras_and_python_versions(wheel: Path) -> None:
+def test_wheel_metadata_contains_license_and_extras_and_python_versions(wheel: Path) -> None:
     metadata = _metadata(wheel)
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.10"
@@ -91,7 +91,10 @@ def test_changelog_and_manifests_have_current_version(wheel: Path) -> None:
     assert set(re.findall(r"image: flink-offset-migrate:(.*)", manifests)) == {version}
 
 
-def test_installed_wheel_runs_inspect_to_spark_and_scan(installed: Path, wheel: Path) -> None:
+def test_installed_wheel_runs_commands_outside_project_directory(
+    installed: Path, wheel: Path
+) -> None:
+    """The commands are inspect, to-spark, and scan."""
     chk, version = _checkpoint(), _metadata(wheel)["Version"]
     for program in ("migrate", "flink-offset-migrate"):
         assert version in _run(installed / program, "--version").stdout

@@ -244,7 +244,7 @@ def test_older_checkpoint_of_running_job_requires_override(tmp_path: Path) -> No
         ("--kafka-config", "/no/such/file"),
     ],
 )
-def test_to_spark_usage_error_exits_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_usage_error_of_to_spark_exits_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     result = migrate("to-spark", chk, *arguments)
     assert (result.code, result.stdout) == (2, "")

@@ -46,7 +46,7 @@ def test_every_entry_is_in_key_group_of_its_key() -> None:
                 assert 0 <= entry.key_group < state.max_parallelism
 
 
-def test_sql_deduplication_rows_are_read_with_sql_types() -> None:
+def test_rows_of_sql_deduplication_are_read_with_sql_types() -> None:
     _, state = _state("deduplicate-state")
     assert (state.kind, state.ttl) == (StateKind.VALUE, False)
     assert isinstance(state.key, Sql)

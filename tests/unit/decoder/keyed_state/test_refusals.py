@@ -414,7 +414,7 @@ def _nested(lists: int, flink: str) -> bytes:
 
 
 @pytest.mark.parametrize("flink", ["1.20", "2.2"])
-def test_kryo_object_nesting_is_limited_to_64_levels(flink: str) -> None:
+def test_nesting_of_kryo_objects_is_limited_to_64_levels(flink: str) -> None:
     serializer = snapshot("Kryo Integer", flink)
     value = value_of(serializer, _nested(64, flink), flink=flink)
     for _ in range(64):
@@ -425,7 +425,7 @@ def test_kryo_object_nesting_is_limited_to_64_levels(flink: str) -> None:
 
 @pytest.mark.parametrize("flink", ["1.20", "2.2"])
 @pytest.mark.parametrize("half", ["key", "value"])
-def test_kryo_map_nesting_is_limited(flink: str, half: str) -> None:
+def test_nesting_of_kryo_maps_is_limited_to_64_levels(flink: str, half: str) -> None:
     serializer = snapshot("Kryo Integer", flink)
     one = b"\1" if flink == "1.20" else b"\2"
     new, again = _kryo_name("java.util.HashMap") + one, b"\1\0\1" + one
@@ -438,7 +438,9 @@ def test_kryo_map_nesting_is_limited(flink: str, half: str) -> None:
 
 @pytest.mark.parametrize("flink", ["1.20", "2.2"])
 @pytest.mark.parametrize("name", ["SingletonList", "SingletonSet", "SingletonMap"])
-def test_kryo_singleton_collection_nesting_is_limited_to_64_levels(name: str, flink: str) -> None:
+def test_nesting_of_kryo_singleton_collections_is_limited_to_64_levels(
+    name: str, flink: str
+) -> None:
     serializer = snapshot("Kryo Integer", flink)
     new, again = _kryo_name(f"java.util.Collections${name}"), b"\1\0\1"
     halves = (b"", b"\2\2") if name == "SingletonMap" else (b"",)
@@ -579,7 +581,7 @@ def test_null_mask_has_a_bit_per_value(number: int) -> None:
         (b"\2a\x0a", TRUNCATED, "it ends inside of a string"),
     ],
 )
-def test_null_or_truncated_avro_schema_strings_are_refused(
+def test_avro_schema_with_null_or_truncated_string_is_refused(
     texts: bytes, kind: ErrorKind, problem: str
 ) -> None:
     out = DataOutput()
@@ -698,7 +700,7 @@ def test_avro_values_allowed_by_specification_are_read(
             assert found == expected
 
 
-def test_avro_record_nesting_up_to_limit_is_read() -> None:
+def test_nested_avro_records_are_read_up_to_limit() -> None:
     found = value_of(avro(_TREE), i32(1) * 65 + i32(0))
     for _ in range(65):
         found = found["next"]
@@ -717,7 +719,7 @@ def _records(depth: int) -> str:
     return found
 
 
-def test_avro_schema_nesting_up_to_32_levels_is_read() -> None:
+def test_nested_avro_schema_is_read_up_to_32_levels() -> None:
     found = value_of(avro(_records(32)), i32(5))
     for _ in range(32):
         found = found["f"]

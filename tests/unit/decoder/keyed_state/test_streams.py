@@ -94,14 +94,14 @@ def _lengths(found: KeyedStates) -> list[int]:
     return [len(line["value"]) // 2 for line in json_entries(only(found))]
 
 
-def test_small_keyed_state_stream_is_read_with_single_request() -> None:
+def test_small_stream_of_keyed_state_is_read_with_single_request() -> None:
     found, files = _read(*_stream((30, 20, 10)))
     assert _lengths(found) == [30, 20, 10]
     assert len(files.reads) == 1
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["size known", "size not known"])
-def test_large_keyed_state_stream_is_read_in_parts(known: bool) -> None:
+def test_large_stream_of_keyed_state_is_read_in_parts(known: bool) -> None:
     data, offsets = _stream(_SIZES)
     found, files = _read(data, offsets, None if known else -1)
     assert sum(files.reads) == offsets[0]
@@ -123,7 +123,7 @@ def test_adjacent_key_groups_are_read_together(monkeypatch: pytest.MonkeyPatch) 
     assert files.reads == [offsets[0], 2000, len(data) - offsets[2]]
 
 
-def test_buffers_of_keyed_state_streams_are_released_after_reading() -> None:
+def test_buffers_are_released_after_streams_of_keyed_state_are_read() -> None:
     data, offsets = _stream((_MIB, 10, 10))
     names = [f"{_FILE}-{subtask}" for subtask in range(64)]
     handles = (
@@ -145,7 +145,7 @@ def test_buffers_of_keyed_state_streams_are_released_after_reading() -> None:
     assert kept < 2 * _MIB
 
 
-def test_large_keyed_state_stream_is_divided_by_key_groups() -> None:
+def test_large_stream_of_keyed_state_is_divided_by_key_groups() -> None:
     data, offsets = _stream(_SIZES)
     found, _ = _read(data, offsets)
     (part,) = only(found).parts
@@ -175,7 +175,7 @@ def test_empty_key_groups_are_assigned_to_no_reader() -> None:
     ]
 
 
-def test_truncated_large_keyed_state_stream_is_refused() -> None:
+def test_truncated_large_stream_of_keyed_state_is_refused() -> None:
     data, offsets = _stream(_SIZES)
     for kept in (len(data) - 1, offsets[2] - 1):
         found, _ = _read(data[:kept], offsets, len(data))
@@ -268,7 +268,7 @@ _ENTRIES: tuple[tuple[Kind, Serializer, Any], ...] = (
 @pytest.mark.slow
 @pytest.mark.parametrize("wanted", range(3))
 @pytest.mark.parametrize("block", [1, 30])
-def test_truncated_heap_key_group_has_same_result_in_parts_and_as_whole(
+def test_truncated_heap_key_group_leads_to_same_result_if_read_in_parts(
     wanted: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states = [
