@@ -1,4 +1,4 @@
-"""Make the golden checkpoints with real Flink jobs on a real Kafka, and with Flink's own report.
+"""Make the golden checkpoints with real Flink jobs on a real Kafka, and record Flink's reports.
 
     python -m tests.golden.generate                      # all of them (`make golden`)
     python -m tests.golden.generate --only '1.20/*'      # one Flink version

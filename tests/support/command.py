@@ -1,4 +1,4 @@
-"""Run ``migrate`` as a user runs it, and return its exit code, stdout and stderr."""
+"""Run ``migrate`` as a user runs it, and return its exit code, stdout, and stderr."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SECONDS = 600
 
 @contextlib.contextmanager
 def running(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """Run ``migrate`` as a separate process with a readable stderr; kill it at the end."""
+    """Run ``migrate`` as a separate process with a readable stderr; kill it after the block."""
     command = [sys.executable, "-m", "migrate", *map(str, arguments)]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True

@@ -45,7 +45,7 @@ _KINDS = {
 
 
 def checkpoints(folder: Path) -> Iterator[Path]:
-    """Yield the files under a folder with the first bytes of a ``_metadata``, sorted."""
+    """Yield the files under a folder that start with the bytes of a ``_metadata``, sorted."""
     for file in sorted(folder.rglob("*")):
         if file.is_file():
             with file.open("rb") as opened:

@@ -111,7 +111,7 @@ class _Node(Protocol):
 
 
 def _new_cluster_id() -> str:
-    """Return an id like `kafka-storage random-uuid`, with `M` as first character, never `-`."""
+    """Return an id like `kafka-storage random-uuid` that starts with `M`, so never with `-`."""
     return "M" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
 
 
@@ -177,7 +177,7 @@ class _ProcessNode:
         (self._home / "pid").write_text(f"{self._process.pid}\n")
 
     def _format(self) -> None:
-        """Format the data directory for a new cluster; only the first one needs Kafka's tool."""
+        """Format the data directory for a new cluster; only the first call runs Kafka's tool."""
         data = self._home / "data"
         if not _FORMATTED:
             run_java(

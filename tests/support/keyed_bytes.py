@@ -1,4 +1,4 @@
-"""Checkpoints with keyed state of one operator, made of valid or invalid bytes."""
+"""Make checkpoints with keyed state of one operator from valid or invalid bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PROPERTIES = Path(__file__).parents[1] / "golden" / "synthetic" / "properties.j
 
 @dataclass(frozen=True, slots=True)
 class BytesSerializer:
-    """A serializer with specified bytes as its snapshot, and with bytes as values."""
+    """A serializer whose snapshot consists of the given bytes, and whose values are bytes."""
 
     snapshot: bytes
     length: int = -1

@@ -203,7 +203,7 @@ def migrate(*arguments: str, say: Callable[[str], None]) -> str:
 
 
 def count_records(job: FlinkResult, after_flink: Iterable[Record]) -> list[PartitionCounts]:
-    """Compare the records of Flink and Spark, added up, with the records in Kafka, by partition.
+    """Compare all records that Flink or Spark has processed with the records in Kafka.
 
     A record is its topic, partition, offset and value. A processed record that is not in Kafka
     counts as duplicated.

@@ -50,7 +50,7 @@ class RecordedFlink:
         self.later_ms = round(began_ms) - jobs[self.reading]["start-time"]
 
     def recovered(self) -> str:
-        """Let the running job have recovered from its own checkpoint, and return that path.
+        """Pretend that the running job has recovered from its own checkpoint; return its path.
 
         The answer about the restore is that of Flink 1.20 after a failover of its JobManager.
         """

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 
 def parse_orders(kafka: DataFrame) -> DataFrame:
-    """Return the orders of a stream of Kafka records, with the place of each record."""
+    """Parse a stream of Kafka records into orders, with each record's partition and offset."""
     fields = F.split(F.col("value").cast("STRING"), ",")
     return kafka.select(
         fields[0].alias("name"),

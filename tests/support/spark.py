@@ -1,4 +1,4 @@
-"""Run a real Spark for the tests, in a local session, with queries from Kafka to their end.
+"""Run a real, local Spark session for the tests, and run queries from Kafka to their end.
 
 The Kafka connector comes from the locked jars. ``read_all`` writes to Spark's exactly-once file
 sink, and reads the records from this sink.
@@ -229,7 +229,7 @@ class Spark:
 
 
 def run_to_end(query: StreamingQuery) -> int:
-    """Wait for the end of a query, and return the number of records that it has read."""
+    """Wait until a query has ended, and return the number of records that it has read."""
     try:
         if not query.awaitTermination(_QUERY_SECONDS):
             raise SparkQueryError(f"the query has not ended after {_QUERY_SECONDS} s")

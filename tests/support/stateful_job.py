@@ -48,7 +48,7 @@ def run_stateful_job(
 
 @dataclass(frozen=True, slots=True)
 class RehearsedJob:
-    """RehearsedJob.java, as a running job, and two of its snapshots."""
+    """A running RehearsedJob.java, and two snapshots of this job."""
 
     earlier: Path
     later: Path
@@ -164,7 +164,7 @@ def event(random_: random.Random, number: int) -> str:
 
 
 def order(random_: random.Random, number: int) -> str:
-    """Return a record ``name,amount,id,millis``, without an amount, or with a negative one.
+    """Return a record ``name,amount,id,millis``; the amount may be missing or negative.
 
     Some names differ only in case. The numbers 2n and 2n + 1 have the same id.
     """

@@ -70,7 +70,7 @@ class S3:
         self.log.write_text("")
 
     def deny_everybody(self) -> None:
-        """Refuse all requests from now on, with an error of authentication."""
+        """Refuse all requests from now on, with an authentication error."""
         self._reset_auth("0")
 
     def admit_everybody(self) -> None:

@@ -1,4 +1,4 @@
-"""The chart of the lag over time on the page of a cut-over."""
+"""Draw the chart on a cut-over's page that shows the lag over time."""
 
 from __future__ import annotations
 

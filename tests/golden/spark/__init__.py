@@ -1,1 +1,1 @@
-"""Checkpoint locations from each Spark, and the offsets at which the same Spark resumed them."""
+"""Checkpoint locations from each Spark version, and the offsets at which this version resumed."""

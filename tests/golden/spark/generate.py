@@ -1,4 +1,4 @@
-"""Regenerate the golden checkpoint locations, each with the Spark in its name.
+"""Regenerate the golden checkpoint locations, each with the Spark version in its name.
 
     python -m tests.golden.spark.generate [NAME…]     # such as 4.1; without one, all
 

@@ -1,4 +1,4 @@
-"""Make the golden snapshots with keyed state with real Flink jobs, and with Flink's own report.
+"""Make the golden snapshots of keyed state with real Flink jobs, and record Flink's reports.
 
     python -m tests.golden.state.generate                   # all of them (`make golden`)
     python -m tests.golden.state.generate --only '1.20/*'   # one Flink version

@@ -309,7 +309,7 @@ def _state_subtask(
     files: _Files,
     may_finish: bool = True,
 ) -> Subtask:
-    """Draw a subtask with this state and possibly more; an empty state may be omitted."""
+    """Draw a subtask with this state and possibly other states; an empty state may be omitted."""
     if not state.elements and draw(st.booleans()):
         return Subtask(index, finished=may_finish and draw(st.booleans()))
     proxy_version = draw(st.sampled_from(dialect.proxy_versions))

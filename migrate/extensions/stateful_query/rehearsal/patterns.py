@@ -112,7 +112,7 @@ def records_by_hour(records: DataFrame, number: str, time: str) -> dict[int, dic
 
     Args:
         records: the records.
-        number: the name of the column that contains the number of the record's key.
+        number: the column that contains the number of the record's key (see the result).
         time: the event-time column, a TIMESTAMP.
     """
     hour = F.expr(f"CAST(pmod(floor(unix_millis({quoted(time)}) / 3600000), 24) AS INT)")
