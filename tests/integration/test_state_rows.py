@@ -655,7 +655,7 @@ def test_query_with_join_or_limit_is_refused(session: SparkSession, tmp_path: Pa
 def test_refusal_of_stateful_processor_suggests_initial_state(
     session: SparkSession, primed: Any
 ) -> None:
-    """Regression: Spark's own error asked for the option stateVarName."""
+    """Regression: The message was Spark's own error, which asked for the option stateVarName."""
     state = session.createDataFrame([(1,)], "key BIGINT")
     processor = totals_processor()
     store, rocksdb = (
@@ -822,7 +822,10 @@ def test_positions_of_different_savepoint_are_refused(
 
 
 def test_rows_omit_fired_windows_kept_for_late_records(session: SparkSession) -> None:
-    """Regression: The rows had all 12 windows of a savepoint, so Spark would fire 11 twice."""
+    """Regression: The rows had all 12 windows of a savepoint, 11 of which Flink had fired.
+
+    Spark would have fired them again.
+    """
     state = read_keyed_state(session, str(LATE), operator="late", state="window-contents")
     rows = aggregate_rows(
         state, "name STRING, at TIMESTAMP", keys={"name": "key"}, window="namespace", time="at"

@@ -132,7 +132,10 @@ def rows_of(state: DataFrame, key: str, **time_to_live: Any) -> StateRows:
 def test_counts_of_expired_keys_restart_from_zero(
     stopped: Stopped, session: SparkSession, tmp_path: Path, kind: str, name: str, key: str
 ) -> None:
-    """Regression: `prime` reported 205 keys right, but 195 of 220 users had wrong counts."""
+    """Regression: `prime` also moved expired entries, and reported their keys as right.
+
+    As a result, 195 of 220 users had wrong counts.
+    """
     rows = rows_of(stopped.state(session, name), key, ttl_ms=TTL_SECONDS * 1000)
     assert rows.expired is not None and rows.expired.number > 20
     location = str(tmp_path / "checkpoint")

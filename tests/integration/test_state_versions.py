@@ -252,7 +252,7 @@ def _totals_of(events: list[Event]) -> dict[int, tuple[int, int]]:
 def test_state_files_with_checkpoint_ids_are_refused_on_spark_4_0(
     spark: Spark, events: Events, tmp_path: Path
 ) -> None:
-    """Regression: The data source of Spark 4.0 opens such a file by its name without the ID."""
+    """Regression: The data source of Spark 4.0 opened such a file under its name without the ID."""
     setting = "spark.sql.streaming.stateStore.checkpointFormatVersion"
     spark.session.conf.set(setting, "2")
     try:

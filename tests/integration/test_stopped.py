@@ -93,9 +93,10 @@ def test_running_job_is_refused_and_canceled_job_is_moved(
 def test_checkpoint_location_and_plan_are_refused_for_running_job(
     tmp_path: Path, broker: Broker, topic: str, retained: int
 ) -> None:
-    """Regression: ``to-spark --checkpoint-dir`` wrote a location for a running job.
+    """Regression: ``to-spark --checkpoint-dir`` wrote a checkpoint location for a running job.
 
-    By default, Flink retains one checkpoint. A single checkpoint does not show the interval.
+    By default, Flink retains one checkpoint. A single checkpoint does not show the checkpoint
+    interval.
     """
     flink, kept, job_id = f"flink-{topic}", tmp_path / "checkpoints", uuid.uuid4().hex
     job, out = kept / job_id, tmp_path / "out"
@@ -343,7 +344,7 @@ def test_group_at_savepoint_positions_proves_that_job_was_not_restarted(
 def test_restarted_job_is_detected_by_querying_flink_before_commit(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
-    """Regression: A job started during the confirmation was not detected."""
+    """Regression: A job that was started during the confirmation prompt was not detected."""
     chk = write_source(tmp_path / "job" / "chk-7", {0: splits(topic, [7])})
     with recorded_flink() as (flink, url):
         flink.listed = {flink.finished}

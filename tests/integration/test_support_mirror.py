@@ -43,7 +43,7 @@ def _values(broker: Broker, topic: str, partition: int = 0) -> str:
 def test_killed_mirror_duplicates_records_of_both_flows_after_restart(
     brokers: tuple[Broker, Broker],
 ) -> None:
-    """After a regular restart, the mirror resumes without duplicates."""
+    """After a regular stop and start, the mirror does not duplicate records."""
     west, east = brokers
     west.create_topic("orders", 2)
     append(west, "orders", {0: ["x=1", "y=1"]}, keyed=True, headers={"trace": b"\0\1"})

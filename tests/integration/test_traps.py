@@ -188,7 +188,7 @@ def test_partition_finished_by_bounded_job_is_not_reread(
 def test_partition_without_reader_is_unresolved_if_stopping_offset_is_marker(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
-    """Partition 1 has the marker latest as its stopping offset. Partition 2 starts at offset 9."""
+    """Partition 1 has the marker latest as its stopping offset, so its end is unknown."""
     state = SourceState(
         {0: splits(topic, [3])},
         entries=[
