@@ -77,7 +77,7 @@ def rollback(
         emit(restoration_table(change.partitions, sys.stdout, wide=wide), end="")
         log.info(f"dry run: {_would_change(change.partitions)}; nothing was changed; add --execute")
         return
-    question = f"restore {counted(len(change.partitions), 'offset')} of group {group}?"
+    question = f"{_changes(change.partitions)} of group {group}?"
     outcome = carry_out(
         lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path
     )
@@ -88,5 +88,16 @@ def rollback(
 
 def _would_change(partitions: Sequence[RestoredOffset]) -> str:
     removed = sum(row.target is None for row in partitions)
+    if removed == len(partitions):
+        return f"{counted(removed, 'offset')} would be removed"
     also = f", including {removed} to be removed" if removed else ""
     return f"{counted(len(partitions), 'offset')} would change{also}"
+
+
+def _changes(partitions: Sequence[RestoredOffset]) -> str:
+    """Return the changes for the confirmation, such as ``restore 1 offset``."""
+    removed = sum(row.target is None for row in partitions)
+    counts = {"restore": len(partitions) - removed, "remove": removed}
+    return " and ".join(
+        f"{verb} {counted(count, 'offset')}" for verb, count in counts.items() if count
+    )

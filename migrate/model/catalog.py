@@ -90,9 +90,7 @@ COMMITS_AFTER_CHANGE = refusal(
     "group {group} has newer commits; after the change that you want to roll back, {count:offset} "
     "changed again (the first is {partition}: {current}); they were committed either by another "
     "client, or by a run of migrate whose rollback file is in a different directory",
-    "keep the newer commits; or add {option.force:true} to roll back anyway (consumers may then "
-    "reprocess up to {reprocessed:record} and skip up to {skipped:record}, and start "
-    "{removed:partition} according to auto.offset.reset)",
+    "keep the newer commits; or add {option.force:true} to roll back anyway ({cost})",
 )
 COMMITS_BEYOND_OFFSETS = input_error(
     "commits-beyond-offsets",
@@ -548,8 +546,7 @@ LATER_CHANGE = refusal(
     "after the change that you want to roll back, migrate changed {count:offset} of group {group} "
     "again (the first is {partition}: {current}; rollback file {newest})",
     "first run `migrate rollback {newest}`; or add {option.force:true} to undo both changes "
-    "(consumers may then reprocess up to {reprocessed:record} and skip up to {skipped:record}, "
-    "and start {removed:partition} according to auto.offset.reset)",
+    "({cost})",
 )
 LATEST_MARKER_OFFLINE = refusal(
     "latest-marker-offline",

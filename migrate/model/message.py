@@ -37,6 +37,7 @@ _OPTION = "option"
 _DID_YOU_MEAN = "did you mean"
 # For each fact that is a clause, the text that the documentation shows in its place.
 _CLAUSES = {
+    "cost": "the effect on the group's consumers",
     "evidence": "(the evidence)",
     "how_to_stop": "stop the job with a savepoint",
     "no_source": "no source of the savepoint",

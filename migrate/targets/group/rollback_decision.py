@@ -26,9 +26,10 @@ from migrate.model.catalog import (
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.errors import Refused
 from migrate.model.message import Message
-from migrate.model.positions import PartitionRow, TopicPartition
+from migrate.model.positions import PartitionRow, TopicPartition, log_of
 from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import GROUP_OFFSETS_LOST
+from migrate.model.wording import counted
 from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import change_refusals, commit_refusals
 from migrate.targets.group.rollback_file import ChangeProgress, Offsets, RollbackFile
@@ -158,7 +159,7 @@ def rollback_preview(
         target,
         partitions,
         tuple(commit_refusals(now, restores=True)),
-        tuple(_forceable_refusals(file, now, partitions, history)),
+        tuple(_forceable_refusals(file, now, cluster, partitions, history)),
         tuple(_warnings(file, partitions)),
     )
 
@@ -227,6 +228,7 @@ def _doubt(
 def _forceable_refusals(
     file: RollbackFile,
     now: GroupView,
+    cluster: ClusterSnapshot,
     partitions: Iterable[RestoredOffset],
     history: Sequence[tuple[Path, RollbackFile]],
 ) -> Iterator[Message]:
@@ -236,9 +238,9 @@ def _forceable_refusals(
     newer = rollback_file.moved_on_partitions(file, now)
     if by_us := [key for key in newer if key in ours]:
         newest = next(path for path, change in history if change is ours[by_us[0]])
-        yield LATER_CHANGE(**_cost_of_force(file, now, by_us), newest=newest)
+        yield LATER_CHANGE(**_newer_commits(file, now, cluster, by_us), newest=newest)
     if by_others := [key for key in newer if key not in ours]:
-        yield COMMITS_AFTER_CHANGE(**_cost_of_force(file, now, by_others))
+        yield COMMITS_AFTER_CHANGE(**_newer_commits(file, now, cluster, by_others))
     for restored in partitions:
         name, target, log = restored.name, restored.target, restored.log
         if restored.doubt is None or target is None:
@@ -250,29 +252,66 @@ def _forceable_refusals(
             yield template(partition=name, offset=target.next_offset, start=log.start, end=log.end)
 
 
-def _cost_of_force(
-    file: RollbackFile, now: GroupView, partitions: Sequence[TopicPartition]
+def _newer_commits(
+    file: RollbackFile,
+    now: GroupView,
+    cluster: ClusterSnapshot,
+    partitions: Sequence[TopicPartition],
 ) -> dict[str, Any]:
-    """Return the facts of a refusal: the newer commits, and the consequences of a rollback.
+    """Return the facts of a refusal: the newer commits, and the cost of a forced rollback."""
+    topic, number = first = partitions[0]
+    return {
+        "group": file.group,
+        "count": len(partitions),
+        "partition": f"{topic}-{number}",
+        "current": now.committed[first].next_offset,
+        "cost": _cost_of_force(file.before.committed, now.committed, cluster, partitions),
+    }
+
+
+def _cost_of_force(
+    before: Offsets,
+    committed: Offsets,
+    cluster: ClusterSnapshot,
+    partitions: Iterable[TopicPartition],
+) -> str:
+    """Return a clause about the effect on consumers if newer commits are rolled back.
 
     A restored offset makes consumers reprocess or skip records. If a partition had no offset before
     the change, the rollback removes its newer offset, and consumers apply ``auto.offset.reset``.
     """
-    first, before = partitions[0], file.before.committed
     distances = [
-        now.committed[key].next_offset - before[key].next_offset
-        for key in partitions
-        if key in before
+        committed[key].next_offset - before[key].next_offset for key in partitions if key in before
     ]
-    return {
-        "group": file.group,
-        "count": len(partitions),
-        "partition": f"{first[0]}-{first[1]}",
-        "current": now.committed[first].next_offset,
-        "reprocessed": sum(distance for distance in distances if distance > 0),
-        "skipped": -sum(distance for distance in distances if distance < 0),
-        "removed": len(partitions) - len(distances),
-    }
+    removed = [key for key in partitions if key not in before]
+    parts = []
+    if reprocessed := sum(distance for distance in distances if distance > 0):
+        parts.append(f"consumers reprocess up to {counted(reprocessed, 'record')}")
+    if skipped := -sum(distance for distance in distances if distance < 0):
+        parts.append(f"consumers skip up to {counted(skipped, 'record')}")
+    if removed:
+        logs = [log_of(cluster.topics, *key) for key in removed]
+        below = sum(
+            max(0, committed[key].next_offset - log.start)
+            for key, log in zip(removed, logs, strict=True)
+            if log is not None
+        )
+        up_to = (
+            "the records from the log start"
+            if None in logs
+            else f"up to {counted(below, 'record')}"
+        )
+        from_start = (
+            f"consumers with auto.offset.reset=earliest reprocess {up_to}, and "
+            if below or None in logs
+            else ""
+        )
+        parts.append(
+            f"the group loses {counted(len(removed), 'offset')}, so {from_start}"
+            "consumers with auto.offset.reset=latest skip the records that arrive before they "
+            "restart"
+        )
+    return "; ".join(parts) or "only metadata or leader epochs change"
 
 
 def _warnings(file: RollbackFile, partitions: Iterable[RestoredOffset]) -> Iterator[WarningText]:

@@ -156,14 +156,8 @@ def test_rollback_requires_force_if_group_has_newer_commits() -> None:
         "count": 1,
         "partition": "a-1",
         "current": 9,
-        "reprocessed": 8,
-        "skipped": 0,
-        "removed": 0,
+        "cost": "consumers reprocess up to 8 records",
     }
-    # Without an offset before the change, consumers apply auto.offset.reset.
-    removed = _restoration(_file(_at(a0=1), _at(a0=5, a1=5)), _group(_at(a0=5, a1=9)))
-    (refusal,) = removed.unless_forced
-    assert [refusal.facts[name] for name in ("reprocessed", "skipped", "removed")] == [0, 0, 1]
     # The group has newer commits only for a partition outside the change.
     other = _restoration(_file(_at(a0=1, b0=1), _at(a0=5, b0=1)), _group(_at(a0=5, b0=9)))
     assert (other.unless_forced, _changes(other)) == ((), {A0: (5, 1)})
@@ -181,8 +175,54 @@ def test_refusal_after_later_change_by_migrate_names_newer_rollback_file() -> No
     found = rollback_preview(file, now, rollback_target(file, now), _cluster(), history)
     by_us, by_others = found.unless_forced
     assert (by_us.code, by_us.facts["newest"]) == ("later-change", Path("later.json"))
-    assert [by_us.facts[name] for name in ("count", "reprocessed", "skipped")] == [2, 6, 3]
-    assert (by_others.code, by_others.facts["reprocessed"]) == ("commits-after-change", 3)
+    assert by_us.facts["count"] == 2
+    assert by_us.facts["cost"] == (
+        "consumers reprocess up to 6 records; consumers skip up to 3 records"
+    )
+    assert by_others.code == "commits-after-change"
+    assert by_others.facts["cost"] == "consumers reprocess up to 3 records"
+
+
+@pytest.mark.parametrize(
+    ("before", "logs", "cost"),
+    [
+        (
+            NOTHING,
+            {A0: (2, 100), A1: (4, 100)},
+            "the group loses 2 offsets, so consumers with auto.offset.reset=earliest "
+            "reprocess up to 11 records, and consumers with auto.offset.reset=latest skip the "
+            "records that arrive before they restart",
+        ),
+        (
+            _at(a0=1),
+            {A0: (0, 100)},  # the brokers do not report the log of a-1
+            "consumers reprocess up to 7 records; the group loses 1 offset, so "
+            "consumers with auto.offset.reset=earliest reprocess the records from the log start, "
+            "and consumers with auto.offset.reset=latest skip the records that arrive before they "
+            "restart",
+        ),
+        (
+            _at(a0=10),
+            {A0: (0, 100), A1: (9, 100)},  # a-1 has no records below the group's offset
+            "consumers skip up to 2 records; the group loses 1 offset, so consumers "
+            "with auto.offset.reset=latest skip the records that arrive before they restart",
+        ),
+        (
+            {A0: Committed(8), A1: Committed(9)},
+            {A0: (0, 100), A1: (0, 100)},
+            "only metadata or leader epochs change",
+        ),
+    ],
+)
+def test_cost_of_forced_rollback_omits_zeros_and_reports_lost_offsets(
+    before: Offsets, logs: dict[tuple[str, int], tuple[int, int]], cost: str
+) -> None:
+    """Regression: The cost of removed offsets was "reprocess up to 0 and skip up to 0 records"."""
+    file = _file(before, _at(a0=5, a1=5))
+    now = _group({A0: Committed(8, "client"), A1: Committed(9, "client")})
+    (refusal,) = _restoration(file, now, _cluster(logs)).unless_forced[:1]
+    assert refusal.facts["cost"] == cost
+    assert refusal.endswith(f"({cost})")
 
 
 @pytest.mark.parametrize(
