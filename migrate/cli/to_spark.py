@@ -173,8 +173,10 @@ def to_spark(
     with output_after_writing(note):
         if new_file is not None:
             write_new(new_file, f"{code}\n")
-            trial = f"; until you complete the query, it only shows {TRIAL_RECORDS} records"
-            log.info(f"wrote {query_file}{trial}")
+            log.info(
+                f"wrote {query_file}; complete it, and start it with the command in its first "
+                f"line; until you complete it, it only shows {TRIAL_RECORDS} records"
+            )
         emit(code if code and new_file is None else start.starting_offsets)
     if checkpoint_dir is None:
         origin = start.origin

@@ -10,7 +10,9 @@ from migrate.model.finding import Code
 from migrate.model.message import finding
 
 _BEAM_RECORDS = "the state of this Apache Beam operator contains {records:record} that "
-_COMMITTED_IF_FINISHED = "if Flink shows the job as FINISHED, the stop committed that output"
+_COMMITTED_IF_FINISHED = (
+    "if `flink list -a` shows the job as FINISHED, the stop committed that output"
+)
 _DRAIN = (
     "stop the job with --drain, so that the operator waits for the responses; if the job has "
     "ended, first restore it from this checkpoint"

@@ -100,7 +100,7 @@ def query_code(
         f".trigger({language.available_now})",
         f"{note} For the real query, replace the line above with these lines and your sink:",
         f"{note} {declare}sink = (",
-        f'{note}     rows.writeStream.format("parquet").option("path", "DIRECTORY")',
+        f'{note}     rows.writeStream.format("parquet").option("path", SINK_DIRECTORY)',
         f'{note}     .option("checkpointLocation", {language.checkpoint_location})',
         f"{note} )",
         "",

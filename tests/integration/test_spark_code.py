@@ -54,7 +54,7 @@ def run_with_sink(code: str, spark: Spark, directory: Path) -> dict[str, Any]:
     code, tries = re.subn(r"^sink = .*\n", "", code, flags=re.M)
     code, sinks = re.subn(r"^# (?=sink = \(|    |\)$)", "", code, flags=re.M)
     assert (tries, sinks) == (1, 4)
-    code = code.replace('"path", "DIRECTORY"', f'"path", "{directory / "sink"}"')
+    code = code.replace('"path", SINK_DIRECTORY', f'"path", "{directory / "sink"}"')
     code = code.replace('= "CHECKPOINT-DIR"', f'= "{directory / "checkpoint"}"')
     code = code.replace("sink.start()", "sink.trigger(availableNow=True).start()")
     variables: dict[str, Any] = {}

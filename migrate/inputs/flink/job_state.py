@@ -179,7 +179,8 @@ def _judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
                 JobState.RUNNING, text, True, True, is_same_job=is_same, asked_flink=True
             )
     if own and origin.stopped:
-        text = f"{STOPPED_TEXT}, and Flink lists no job that was restored from it"
+        text = f"{STOPPED_TEXT}, Flink lists it as FINISHED, and "
+        text += "Flink lists no job that was restored from it"
         if problem := _doubt_of_stop(jobs, own):
             return _doubt(origin, problem, other)
         return Judgment(JobState.STOPPED, text, asked_flink=True, other_running=other)

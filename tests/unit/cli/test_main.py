@@ -457,7 +457,7 @@ def test_inspect_list_of_missing_path_exits_3(path: str) -> None:
 def test_pending_transactions_trigger_warning_even_after_stop_with_savepoint() -> None:
     for name, way_out in (
         ("2.2/retained", "is restored from this checkpoint"),
-        ("2.2/stop", "if Flink shows the job as FINISHED, the stop committed that output"),
+        ("2.2/stop", "shows the job as FINISHED, the stop committed that output"),
     ):
         report = json.loads(migrate("inspect", golden(name), "--format", "json").stdout)
         (found,) = [f for f in report["findings"] if f["code"] == "pending-transactions"]

@@ -201,7 +201,7 @@ _LOST = (
     "output is lost unless the job is restored from this checkpoint"
 )
 _AFTER_A_STOP = "the savepoint does not show whether the stop committed this output"
-_IF_FINISHED = "if Flink shows the job as FINISHED, the stop committed that output"
+_IF_FINISHED = "if `flink list -a` shows the job as FINISHED, the stop committed that output"
 _WRITER = ["writer_raw_states"]
 
 
