@@ -194,7 +194,7 @@ def test_log_of_real_query_with_asynchronous_progress_lacks_batches() -> None:
             assert logged != set(range(len(logged)))
 
 
-def test_file_with_stale_checksum_is_read_like_in_spark(tmp_path: Path) -> None:
+def test_file_with_stale_checksum_is_read_as_spark_reads_it(tmp_path: Path) -> None:
     directory = tmp_path / "query"
     shutil.copytree(entry_of("4.0/stateless"), directory)
     last = max(

@@ -249,8 +249,8 @@ def test_read_ends_although_job_completes_checkpoints_faster_than_reader(tmp_pat
     assert read_checkpoint(job, _Completing(job, *range(9, 99))).newer_siblings
 
 
-def test_damaged_checkpoint_is_reported_although_newer_checkpoint_completes(tmp_path: Path) -> None:
-    """A newer checkpoint replaces only a deleted checkpoint. Damage is always reported."""
+def test_damage_is_reported_even_if_newer_checkpoint_completes_during_read(tmp_path: Path) -> None:
+    """If Flink deletes the checkpoint, the newer one is read. If it is damaged, an error results."""
     job = tmp_path / _JOB
     chk = write_in_files(job / "chk-8", checkpoint_id=8)
 

@@ -768,7 +768,10 @@ def test_flink_is_queried_for_every_command_that_moves_positions(
     _answer_numbers(monkeypatch, 2)
     moved = migrate("to-spark", *asked)
     assert moved.code == 0, moved.stderr
-    assert "ok: the job was stopped with this savepoint, Flink lists it as FINISHED, and" in moved.stderr
+    assert (
+        "ok: the job was stopped with this savepoint, Flink lists it as FINISHED, and"
+        in moved.stderr
+    )
 
 
 def test_messages_about_stop_and_age_are_printed_only_for_savepoints(tmp_path: Path) -> None:
