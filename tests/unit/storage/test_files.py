@@ -250,7 +250,7 @@ def test_read_ends_although_job_completes_checkpoints_faster_than_reader(tmp_pat
 
 
 def test_damage_is_reported_even_if_newer_checkpoint_completes_during_read(tmp_path: Path) -> None:
-    """If Flink deletes the checkpoint, the newer one is read. If it is damaged, an error results."""
+    """If Flink deletes the checkpoint, the newer one is read; damage is an error."""
     job = tmp_path / _JOB
     chk = write_in_files(job / "chk-8", checkpoint_id=8)
 
