@@ -100,8 +100,8 @@ def read_states(
             number = _u16(data, position)[0]
             readers = None
             if number >= len(states) and head_error is not None:
-                # The head was read up to the state with the unknown serializer, the last of
-                # ``states``.
+                # The list of states at the start of the file was read up to the state with the
+                # unknown serializer, which is the last item of ``states``.
                 readers = states[-1]
                 yield len(states) - 1, []
                 raise DecodeError(ErrorKind.UNSUPPORTED, head_error.problem)

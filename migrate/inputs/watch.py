@@ -34,7 +34,7 @@ CLOCKS_OF_STORAGE = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """How long to wait for the next checkpoint of a job, and the facts on which this depends.
+    """How long to wait for a job's next checkpoint, and the facts that determine this time.
 
     Attributes:
         interval: the job's checkpoint interval in seconds; None if unknown.
@@ -79,7 +79,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class QueryWatch(Watch):
-    """How long to wait for the next batch of a query, and the facts on which this depends.
+    """How long to wait for a query's next batch, and the facts that determine this time.
 
     Attributes:
         interval: the longest time between recent batches in seconds; None if unknown.

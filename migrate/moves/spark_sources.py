@@ -76,7 +76,7 @@ def plan_as_one(
     and no option allows this, the plan contains a refusal.
 
     Returns:
-        The plan, and the topics of each Spark source under their names at the target.
+        The plan, and the topics of each Spark source by their names in the target's cluster.
 
     Raises:
         Refused: a Flink source or one of its topics is not assigned to any Spark source.

@@ -106,7 +106,7 @@ def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterat
 
 
 def signs_of_progress(plan: Plan, snapshot: ClusterSnapshot | None) -> Iterator[str]:
-    """Yield signs, one line each, that the source group has new commits or is active.
+    """Yield one line for each sign that the source group has new commits or is active.
 
     Args:
         plan: the saved plan.

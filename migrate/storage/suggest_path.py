@@ -188,7 +188,7 @@ def _suggest_similar(pointer: str, files: Files) -> str:
 
 
 def _recognize(path: str, files: Files) -> str:
-    """Return the kind of a file that was mistaken for ``_metadata``, and advice.
+    """Return what kind of file was mistaken for ``_metadata``, and what to do about it.
 
     Return an empty string if the path is not a file, or if the kind is unknown.
     """

@@ -292,7 +292,7 @@ def test_commit_of_different_cut_over_does_not_count_as_consumer_commit(cut_over
     assert failed.code == 5 and started.exists(), failed.stderr
 
 
-def test_cut_over_back_of_group_requires_rollback_file(cut_over: CutOver) -> None:
+def test_going_back_from_group_cut_over_requires_rollback_file(cut_over: CutOver) -> None:
     """``cut-over --back`` is refused if the rollback file was deleted."""
     assert cut_over.run("--until", "verify").code == 0
     folder = cut_over.folder / "one.cut-over"

@@ -285,7 +285,7 @@ def run(first: int, count: int) -> tuple[Counts, list[Wrong]]:
 
 @pytest.mark.parametrize("seed", FALSE_ONCE)
 def test_no_false_match_is_found_for_random_seeds_of_past_failures(seed: int) -> None:
-    """Regression: For each of these random seeds, a start offset or a number was once false."""
+    """Regression: Each of these seeds once produced a wrong start offset or a wrong number."""
     _, wrong = run(seed, 1)
     assert wrong == []
 

@@ -22,7 +22,7 @@ $ migrate cut-over --init orders.yaml --flink-rest http://jobmanager:8081
 $ migrate cut-over orders.yaml
 # Run the cut-over, or resume it after a crash
 $ migrate cut-over orders.yaml --execute
-# Stop after the plan, for a review
+# Stop after planning, so that the plan can be reviewed
 $ migrate cut-over orders.yaml --execute --until plan
 # Roll back, if nothing has started to read from the target
 $ migrate cut-over orders.yaml --back --execute

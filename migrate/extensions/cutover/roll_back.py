@@ -179,7 +179,7 @@ def _record_end_of_stop(context: CutOverContext) -> None:
 
     Raises:
         Refused: Flink is still stopping the job, and a stop cannot be canceled.
-        CutOverStopped: the job ended, but Flink does not report a savepoint with which it ended.
+        CutOverStopped: the job ended, but Flink reports no final savepoint of the job.
     """
     if context.savepoint is not None or context.record.model.flink.job_id is None:
         return

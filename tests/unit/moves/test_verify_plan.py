@@ -219,7 +219,7 @@ def _two_sources(tmp_path: Path, *offsets: list[int]) -> Path:
 
 
 def test_sources_with_equal_positions_are_verified_with_one_cluster_option(tmp_path: Path) -> None:
-    """Regression: Without a plan, `verify` could not merge sources like `to-spark`."""
+    """Regression: Without a plan, `verify` could not merge sources the way that `to-spark` does."""
     chk = _two_sources(tmp_path, [3], [3])
     seeded = migrate("to-spark", chk, "--one-cluster", "--checkpoint-dir", "query")
     assert seeded.code == 0
