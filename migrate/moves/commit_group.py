@@ -236,14 +236,19 @@ def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bo
         running = job_refusals(
             judgment, allow_ran_on=move.allow_ran_on, source_group=source_group, is_group=True
         )
-        if not running:
-            report_for_group(judgment, move.origin, watch, source_group)
         refusals = (*commit_refusals(before), *running)
         if not allow_moved_on:
             newer = newer_commit_refusals(
                 before, move.next_offsets, [change for _, change in changes]
             )
             refusals = (*refusals, *newer)
+        if not refusals:
+            log.info(
+                "Kafka deletes the offsets of an idle group after offsets.retention.minutes; start "
+                "its consumers before that time"
+            )
+        if not running:
+            report_for_group(judgment, move.origin, watch, source_group)
     return GroupChange(before, move, newest_change, refusals, path, _request=request, _watch=watch)
 
 
@@ -256,9 +261,5 @@ def _report_group(group: GroupView, newest_change: LoggedChange | None) -> None:
         )
     for member in group.members:
         log.info(f"  member {member.client_id} on {member.host}")
-    log.info(
-        "Kafka deletes the offsets of an idle group after offsets.retention.minutes; start its "
-        "consumers before that time"
-    )
     if newest_change is not None:
-        log.info(f"{newest_change.path}: {newest_change.progress.value}")
+        log.info(f"{newest_change.path}: {newest_change.meaning}")

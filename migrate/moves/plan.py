@@ -156,15 +156,17 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
         raise UsageError(f"this plan was created with a broker, so it requires a broker; add {add}")
     # Imported here, because most moves read no plan.
     from migrate.moves.translate import check_target_kafka
+    from migrate.planning.recheck import current_warnings
 
     check_target_kafka(plan, request.to_kafka)
     log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
     snapshot, _ = recheck_plan(request, plan)
+    plan = replace(plan, snapshot=snapshot, warnings=current_warnings(plan, snapshot))
     for warning in plan.warnings:
         log.warning(warning)
     if plan.cluster_id is not None and not plan.topic_ids:
         warn(NO_TOPIC_IDS())
-    return replace(plan, snapshot=snapshot)
+    return plan
 
 
 def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:

@@ -19,8 +19,10 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import Refused
 from migrate.model.message import Message
 from migrate.model.positions import format_position
+from migrate.model.warning_catalog import NEW_GROUP
 from migrate.model.wording import counted
 from migrate.planning.plan import Plan, PlannedPartition
+from migrate.planning.refusals_and_warnings import new_group_warning
 
 
 def check_cluster(plan: Plan, snapshot: ClusterSnapshot) -> None:
@@ -74,6 +76,19 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[Mess
                     old=format_position(planned.current),
                     new=format_position(current),
                 )
+
+
+def current_warnings(plan: Plan, snapshot: ClusterSnapshot | None) -> tuple[str, ...]:
+    """Return the warnings of a saved plan that still apply.
+
+    The group may have been created or deleted since the plan was made, so the warning about a new
+    group depends on the snapshot.
+    """
+    group = snapshot.target_group if snapshot is not None else None
+    if group is None:
+        return plan.warnings
+    others = (line for line in plan.warnings if not line.endswith(f"[{NEW_GROUP.code}]"))
+    return (*others, *(() if group.exists else (new_group_warning(group),)))
 
 
 def _is_applied(plan: Plan, snapshot: ClusterSnapshot) -> bool:

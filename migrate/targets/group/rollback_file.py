@@ -126,11 +126,11 @@ class RollbackFile(Model):
 class ChangeProgress(str, Enum):
     """The progress of a change, as shown by the group's offsets."""
 
-    APPLIED = "applied by an earlier run"
+    APPLIED = "applied"
     # The group's offsets do not show whether the change was undone or never made.
-    UNCHANGED = "an earlier run changed nothing, or was rolled back"
-    IN_PART = "applied in part by an earlier run"
-    MOVED_ON = "the group has newer commits than an earlier run"
+    UNCHANGED = "unchanged"
+    IN_PART = "applied in part"
+    MOVED_ON = "moved on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,21 @@ class LoggedChange:
     path: Path
     file: RollbackFile
     progress: ChangeProgress
+
+    @property
+    def meaning(self) -> str:
+        """The run that wrote the file, and its effect on the group's current offsets."""
+        wrote = f"an earlier {self.file.change} by migrate wrote this file"
+        match self.progress:
+            case ChangeProgress.UNCHANGED:
+                return f"{wrote}, but it changed nothing or was rolled back"
+            case ChangeProgress.IN_PART:
+                return f"{wrote}; the group has only some of the offsets that it set or removed"
+            case ChangeProgress.MOVED_ON:
+                return f"{wrote}; the group has newer commits"
+        if self.file.changed_partitions & self.file.after.committed.keys():
+            return f"{wrote} and set the group's current offsets"
+        return f"{wrote} and removed the group's offsets"
 
 
 def differing_partitions(before: Offsets, after: Offsets) -> list[TopicPartition]:

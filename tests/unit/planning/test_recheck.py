@@ -20,7 +20,7 @@ from migrate.model.errors import Refused
 from migrate.model.message import Message
 from migrate.model.policies import Gone, Policies
 from migrate.planning import Plan, make_plan
-from migrate.planning.recheck import find_cluster_changes, signs_of_progress
+from migrate.planning.recheck import current_warnings, find_cluster_changes, signs_of_progress
 from tests.support.checkpoints import splits, write_source
 
 Logs = dict[str, dict[int, LogRange]]
@@ -50,6 +50,24 @@ def _plan(tmp_path: Path, then: ClusterSnapshot, policies: Policies | None = Non
     plan = make_plan(found, found.sources, then, policies or Policies())
     assert not plan.refusals
     return plan
+
+
+@pytest.mark.parametrize("existed", [True, False])
+@pytest.mark.parametrize("exists", [True, False])
+def test_warning_about_new_group_depends_on_current_group(
+    tmp_path: Path, existed: bool, exists: bool
+) -> None:
+    """Regression: A plan's warning that the group does not exist was repeated for a known group."""
+    new = "group 'g' does not exist and will be created; check the name [new-group]"
+    then, now = (
+        replace(_cluster(), target_group=replace(_group("g"), exists=found))
+        for found in (existed, exists)
+    )
+    plan = _plan(tmp_path, then)
+    saved = (*(line for line in plan.warnings if not line.endswith("[new-group]")), "another [x]")
+    plan = replace(plan, warnings=saved if existed else (new, *saved))
+    assert current_warnings(plan, now) == (saved if exists else (*saved, new))
+    assert current_warnings(plan, None) == plan.warnings
 
 
 def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:

@@ -196,8 +196,36 @@ def test_progress_of_commit_is_determined_from_offsets_of_group(
 
 def test_group_with_original_offsets_is_reported_as_unchanged_or_rolled_back() -> None:
     """Regression: A second rollback reported that the commit "ended before it changed anything"."""
-    taken_back = rollback_file.change_progress(_file(_at(a0=1), _at(a0=5)), _view(_at(a0=1)))
-    assert taken_back.value == "an earlier run changed nothing, or was rolled back"
+    assert _meaning(_file(_at(a0=1), _at(a0=5)), _at(a0=1)) == (
+        "an earlier commit by migrate wrote this file, but it changed nothing or was rolled back"
+    )
+
+
+def _meaning(file: RollbackFile, now: Offsets) -> str:
+    change = rollback_file.newest_of([(Path("back.json"), file)], _view(now))
+    assert change is not None
+    return change.meaning
+
+
+def test_meaning_of_rollback_file_names_run_that_wrote_it() -> None:
+    """Regression: The file of a rollback was reported as "applied by an earlier run"."""
+    commit, more = _file(_at(a0=1), _at(a0=5)), _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
+    back = commit.model_copy(update={"change": "rollback"})
+    removal = _file(_at(a0=5), NOTHING).model_copy(update={"change": "rollback"})
+    wrote = "by migrate wrote this file"
+    for file, now, meaning in (
+        (commit, _at(a0=5), f"an earlier commit {wrote} and set the group's current offsets"),
+        (back, _at(a0=5), f"an earlier rollback {wrote} and set the group's current offsets"),
+        (removal, NOTHING, f"an earlier rollback {wrote} and removed the group's offsets"),
+        (commit, _at(a0=9), f"an earlier commit {wrote}; the group has newer commits"),
+        (
+            more,
+            _at(a0=5, a1=1),
+            f"an earlier commit {wrote}; the group has only some of the offsets that it set or "
+            "removed",
+        ),
+    ):
+        assert _meaning(file, now) == meaning
 
 
 def test_different_metadata_counts_as_changed_offset() -> None:
