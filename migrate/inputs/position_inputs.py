@@ -33,7 +33,7 @@ from migrate.model.policies import parse_time
 from migrate.model.positions import Logs, Origin, PositionSet, Start, TopicPartition
 from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import METADATA_OF_CLIENT
-from migrate.model.wording import did_you_mean, hint
+from migrate.model.wording import did_you_mean, with_known_prefix
 from migrate.storage.files import Files
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path, path_of
 
@@ -97,12 +97,13 @@ def parse_side(side: AnyPath) -> Side:
         )
     if prefix not in SIDE_PREFIXES:
         exists = os.path.exists(name)
+        if not exists and (similar := with_known_prefix(name, SIDE_PREFIXES)):
+            raise UsageError(f"{name}: the kind of input is unknown; did you mean {similar}?")
         if _UNKNOWN_PREFIX.match(name) and not exists:
-            suggestion = hint(prefix, {known: f"{known}:{what}" for known in SIDE_PREFIXES})
             raise UsageError(
-                f"{name}: the kind of input is unknown{suggestion}; pass CHK without a prefix, "
-                "group:NAME, spark:DIR, json:FILE, csv:FILE, hudi:TEXT, broker:earliest, "
-                "broker:latest, or broker:TIME"
+                f"{name}: the kind of input is unknown; pass CHK without a prefix, group:NAME, "
+                "spark:DIR, json:FILE, csv:FILE, hudi:TEXT, broker:earliest, broker:latest, or "
+                "broker:TIME"
             )
         return Side(SideKind.CHECKPOINT, name, name)
     if not what:

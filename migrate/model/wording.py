@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -69,6 +69,22 @@ def hint(name: str, known: Iterable[str] | Mapping[str, str]) -> str:
     return did_you_mean(shown.get(match, match) for match in similar_names(name, known))
 
 
+def with_known_prefix(name: str, prefixes: Collection[str]) -> str:
+    """Return ``PREFIX:REST`` for a name such as ``Spark:DIR``, ``sprak:DIR``, or ``spark=DIR``.
+
+    Return an empty string if the prefix is already correct, or is similar to no known prefix.
+    Before ``=`` and in a URL, only the case of the prefix may differ.
+    """
+    match = re.fullmatch(_PREFIX, name)
+    if match is None or name.startswith(tuple(f"{prefix}:" for prefix in prefixes)):
+        return ""
+    prefix, separator, rest = match[1].lower(), match[2], match[3]
+    if prefix not in prefixes and (separator == "=" or rest.startswith("//")):
+        return ""
+    similar = similar_names(prefix, prefixes)
+    return f"{similar[0]}:{rest}" if similar else ""
+
+
 def did_you_mean(names: Iterable[str]) -> str:
     """Return `` (did you mean 'orders' or 'order'?)``, or an empty string if there are no names."""
     choices = " or ".join(map(repr, names))
@@ -93,7 +109,8 @@ def install_command(extra: str) -> str:
 _TOOL_INSTALLERS = {"pipx": "pipx_metadata.json", "uv tool": "uv-receipt.toml"}
 
 
-# ``re`` compiles the pattern when it is first used, because few commands need it.
+# ``re`` compiles the patterns when they are first used, because few commands need them.
+_PREFIX = r"([A-Za-z-]+)([:=])(.+)"
 _DURATION = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)"
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from decoder.urls import redact_url
 from migrate.inputs.ask_broker import broker_needed
 from migrate.inputs.spark_log import query_id, why_no_start
 from migrate.inputs.spark_log_entries import EmptyEntry, list_directory
@@ -19,7 +20,7 @@ from migrate.model.option_names import option
 from migrate.model.positions import SPARK_PREFIX
 from migrate.model.warning import warn
 from migrate.model.warning_catalog import BATCHES_DELETED, POLL_FAILED
-from migrate.model.wording import counted, parse_duration
+from migrate.model.wording import counted, parse_duration, with_known_prefix
 from migrate.moves.options import KafkaArguments, kafka
 from migrate.storage.files import Files
 from migrate.storage.new_file import replace_file
@@ -72,9 +73,13 @@ def follow(
 
     brokers = kafka(arguments, KafkaArguments)
     if not query.startswith(SPARK_PREFIX) or query == SPARK_PREFIX:
-        raise UsageError(
-            "follow requires a Spark query; specify its checkpoint location as spark:DIR"
+        similar = with_known_prefix(query, {"spark"})
+        way_out = (
+            f"did you mean {redact_url(similar)}?"
+            if similar
+            else "specify its checkpoint location as spark:DIR"
         )
+        raise UsageError(f"follow requires a Spark query; {way_out}")
     if not group:
         raise UsageError(f"{option('group')} is empty; a variable may be unset")
     if not brokers.is_given:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import EllipsisType
@@ -38,7 +38,7 @@ from migrate.model.positions import (
 )
 from migrate.model.warning import warn
 from migrate.model.warning_catalog import GROUP_ORIGIN_UNKNOWN, NO_SUCH_GROUP, NOT_CHECKED
-from migrate.model.wording import similar_names
+from migrate.model.wording import with_known_prefix
 from migrate.moves.declare_options import check_combinations
 from migrate.moves.options import (
     Kafka,
@@ -205,7 +205,7 @@ def _check_order(moved: str, target: str) -> None:
         swapped = f"{redact_url(target)} {redact_url(moved)}"
         raise UsageError(f"pass the checkpoint before the target: migrate verify {swapped}")
     exists = os.path.exists(moved)
-    if not exists and (similar := _similar_name(moved, ("plan", "group", "spark"))):
+    if not exists and (similar := with_known_prefix(moved, ("plan", "group", "spark"))):
         raise UsageError(f"{moved}: no such checkpoint or plan; did you mean {similar}?")
 
 
@@ -219,7 +219,7 @@ def _parse_target(target: str) -> Side:
     if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
         return parse_side(target)
     check_no_credentials(target, InputError)
-    if similar := _similar_name(target, ("spark", "group")):
+    if similar := with_known_prefix(target, ("spark", "group")):
         raise UsageError(f"{target}: no such target; did you mean {similar}?")
     if target.startswith(("json:", "csv:", "broker:")):
         raise UsageError(
@@ -247,13 +247,6 @@ def _prefix_advice(target: str) -> str:
     if ":" in target:
         return f"pass {TARGETS} after the checkpoint"
     return f"for a consumer group, pass group:{target} after the checkpoint"
-
-
-def _similar_name(name: str, prefixes: Collection[str]) -> str:
-    """Return a name with its mistyped prefix corrected, or "" if no prefix is similar."""
-    prefix, colon, rest = name.partition(":")
-    similar = similar_names(prefix, prefixes) if colon and prefix not in prefixes else ()
-    return f"{similar[0]}:{rest}" if similar else ""
 
 
 class _Expected(NamedTuple):

@@ -13,7 +13,7 @@ from decoder.checkpoint import read_metadata
 from decoder.state_files import MISSING_STATE_FILE
 from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import CREDENTIALS_REFUSED
-from migrate.model.wording import counted, join_some, similar_names
+from migrate.model.wording import counted, join_some, similar_names, with_known_prefix
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri, why_no_path, why_not_read
 
@@ -35,6 +35,9 @@ _RELATIVE_URI = r"file:(?://)?([^/].*)"
 _NO_COLON = r"(s3a?|gs|abfss?|hdfs|webhdfs)//"
 # The decoder's advice, which a suggestion replaces.
 _ADVICE = r"(?s); (?:name|pass) .*"
+
+# The prefixes of the sides for which other commands exist.
+_SIDES_WITH_COMMANDS = ("spark", "plan", "group", "json", "csv", "hudi", "broker")
 
 # The start of the decoder's text about a file without Flink's magic number, and the decoder's name
 # for the magic number.
@@ -73,6 +76,7 @@ def suggesting_group(name: str) -> Iterator[None]:
     except DecodeError as error:
         if (
             error.kind is not ErrorKind.NOT_FOUND
+            or not name
             or re.search(r"[/\\:*?]", name)
             or checkpoint_number(name) is not None
             or os.path.exists(name)
@@ -151,15 +155,19 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
 
 
 def _command_for_side(pointer: str) -> str:
-    """Return advice with a command for a name such as ``spark:DIR``; "" for any other name."""
-    prefix, _, name = pointer.partition(":")
+    """Return advice with a command for a name such as ``spark:DIR``; "" for any other name.
+
+    A mistyped prefix is corrected.
+    """
+    side = with_known_prefix(pointer, _SIDES_WITH_COMMANDS) or pointer
+    prefix, _, name = side.partition(":")
     match prefix:
         case "spark":
-            return f"to show a Spark query, run `migrate show {pointer}`"
+            return f"to show a Spark query, run `migrate show {side}`"
         case "plan":
             return f"to show a plan, run `migrate show {name}`"
-        case "group" | "json" | "csv" | "broker":
-            return f"to compare a checkpoint with it, run `migrate diff CHK {pointer}`"
+        case "group" | "json" | "csv" | "hudi" | "broker":
+            return f"to compare a checkpoint with it, run `migrate diff CHK {side}`"
     return ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from decoder.urls import redact_urls
 from migrate.extensions.stateful_query.catalog import COPY_INSIDE_QUERY, QUERY_COPIED
 from migrate.extensions.stateful_query.copied_query import check_can_be_copied, write_copy
 from migrate.inputs.flink.choose_source import restrict_to_topics
@@ -17,7 +18,7 @@ from migrate.model.log import log, timed
 from migrate.model.option_names import option
 from migrate.model.positions import SAVEPOINT, SPARK, SPARK_PREFIX
 from migrate.model.warning import WarningText
-from migrate.model.wording import counted
+from migrate.model.wording import counted, with_known_prefix
 from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import Request
 from migrate.moves.pipeline import make_move
@@ -61,7 +62,8 @@ def copy_query(
         )
     check_free(target)
     if not old.startswith(SPARK_PREFIX):
-        raise UsageError(f"{old}: as the query to copy, pass spark:DIR")
+        way_out = with_known_prefix(old, {"spark"}) or "spark:DIR"
+        raise UsageError(redact_urls(f"{old}: as the query to copy, pass {way_out}"))
     files = Files()
     directory = query_directory(old, files)
     check_apart(target, sink)
