@@ -282,9 +282,9 @@ RENAMED_TOPIC = warning(
 )
 SINK_HIDES_FILES_OF_COPY = warning(
     "sink-hides-files",
-    "{sink} has no batch of the query, so batches 0 to {batch} are missing; if the query writes "
-    "files (without foreachBatch), Spark cannot read this directory, and the query fails when it "
-    "compacts _spark_metadata",
+    "{sink} contains no batch of the query, so batches 0 to {batch} are missing; if the query "
+    "writes files (without foreachBatch), Spark cannot read this directory, and the query fails "
+    "when it compacts _spark_metadata",
     "pass the query's own sink, or copy its _spark_metadata before the start",
 )
 SINK_HIDES_FILES_OF_JOB = warning(

@@ -161,7 +161,7 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
         return "not verified: the plan differs from its origin"
     if plan is not None and plan.unmatched:
         unmatched = counted(len(plan.unmatched), "partition")
-        return f"not verified: {unmatched} without a certain match in the target's cluster"
+        return f"not verified: {unmatched} cannot be matched with certainty in the target's cluster"
     bad = sum(row.outcome is not StartOutcome.OK for row in partitions)
     of_all = f"{bad} of {counted(len(partitions), 'partition')}"
     whole = "the one partition" if len(partitions) == 1 else f"all {len(partitions)} partitions"
@@ -210,7 +210,7 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
         )
     if plan.other_starts:
         yield (
-            f"not an offset of the checkpoint ({len(plan.other_starts)}): "
+            f"start offset in the plan differs from the checkpoint ({len(plan.other_starts)}): "
             f"{printable(join_some(plan.other_starts, _MAX_SHOWN))}"
         )
 

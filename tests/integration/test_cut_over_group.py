@@ -127,8 +127,8 @@ def test_start_is_not_verified_if_consumers_started_at_other_offsets(cut_over: C
     assert done.code == 5, done.stderr
     count = len(ends)
     assert (
-        f"not verified: {count} cannot tell; unknown actual start offset of {count} partitions"
-        in done.stderr
+        f"not verified: {count} cannot tell; the actual start offset of {count} partitions is "
+        "unknown" in done.stderr
     )
     assert "before a member was seen with this partition" in done.stderr
     assert "[target-start-unknown]" in done.stderr
@@ -391,7 +391,7 @@ def test_group_that_already_has_planned_offsets_requires_option_adopt(cut_over: 
     ends = cut_over.consume_elsewhere(skip=0)
     again = cut_over.run()
     assert again.code == 5, again.stderr
-    assert "unknown actual start offset" in again.stderr
+    assert "; the actual start offset of " in again.stderr
     assert cut_over.broker.committed(cut_over.group) == ends
 
 
@@ -439,7 +439,10 @@ def test_start_is_not_verified_if_records_expired_before_first_batch(
     for _ in range(2):
         done = cut_over.run()
         assert done.code == 5, done.stderr
-        assert "unknown actual start offset of 1 partition: the log start offset of" in done.stderr
+        assert (
+            "the actual start offset of 1 partition is unknown: the log start offset of"
+            in done.stderr
+        )
         assert f"{topic}-{partition} is {planned + 43}, and was " in done.stderr
         assert "lost 0" not in done.stderr
 

@@ -420,7 +420,7 @@ def test_copied_query_fails_with_new_file_sink(
     copy = ("copy-query", f"spark:{checkpoint_dir}", "--from", chk, "-b", servers)
     copied = migrate(*copy, "--checkpoint-dir", tmp_path / "new", "--sink", tmp_path / "new-sink")
     assert copied.code == 0, copied.stderr
-    assert "new-sink has no batch of the query, so batches 0 to" in copied.stderr
+    assert "new-sink contains no batch of the query, so batches 0 to" in copied.stderr
     with pytest.raises(Py4JJavaError, match="_spark_metadata/0 doesn't exist"):
         spark.read_all(servers, options, tmp_path / "new", stateful=True)
 

@@ -188,7 +188,8 @@ def verify_start(
     if report.unknown:
         start = "actual" if evidence.has_begun else "future"
         unknown = counted(report.unknown, "partition")
-        text += f"; unknown {start} start offset of {unknown}: {'; '.join([*reasons][:3])}"
+        why = "; ".join([*reasons][:3])
+        text += f"; the {start} start offset of {unknown} is unknown: {why}"
     if verification.more_topics:
         topics = join_some(verification.more_topics, _MOST_NAMED)
         text += f"; not compared: {topics}, which the query also reads"

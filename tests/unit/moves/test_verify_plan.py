@@ -283,8 +283,9 @@ def test_positions_chosen_by_policy_are_listed_separately(
         "checkpoint ended\n"
     )
     assert (
-        "not an offset of the checkpoint (2): t-0 (expired: the checkpoint has 3, the plan starts "
-        "at 5), t-2 (new partition: the checkpoint has no offset, the plan starts at 0)\n"
+        "start offset in the plan differs from the checkpoint (2): t-0 (expired: the "
+        "checkpoint has 3, the plan starts at 5), t-2 (new partition: the checkpoint has no "
+        "offset, the plan starts at 0)\n"
     ) in result.stderr
 
 
@@ -306,7 +307,7 @@ def test_verify_counts_partition_at_earliest_marker_as_starting_where_checkpoint
         assert result.stderr.endswith(
             "verified: all 2 partitions will start where the checkpoint ended\n"
         )
-        assert "not an offset of the checkpoint" not in result.stderr
+        assert "start offset in the plan differs" not in result.stderr
 
 
 # -- plans for queries, files, and groups --------------------------------------------------------

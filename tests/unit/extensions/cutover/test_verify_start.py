@@ -102,22 +102,22 @@ def test_unknown_start_is_not_reported_as_zero_lost_records() -> None:
     lagging = _judge(_row(first_commit=95), StartOutcome.MOVED_ON, 15, **_OTHERS)
     assert lagging.report.unknown == 1
     assert lagging.text == (
-        "1 cannot tell; unknown actual start offset of 1 partition: other clients committed "
-        "for the group before a member was seen with this partition, so records may have been "
-        "skipped or duplicated; the planned offset of orders-0 is 80, but the first observed "
-        "commit is 95"
+        "1 cannot tell; the actual start offset of 1 partition is unknown: other clients "
+        "committed for the group before a member was seen with this partition, so records "
+        "may have been skipped or duplicated; the planned offset of orders-0 is 80, "
+        "but the first observed commit is 95"
     )
     row = lagging.rows[0]
     assert (row.outcome, row.lost, row.reason) == (
         StartOutcome.UNKNOWN,
         0,
-        lagging.text.partition("1 partition: ")[2],
+        lagging.text.partition("is unknown: ")[2],
     )
     expired = _judge(_row(log_start_seen=10), StartOutcome.OK, log_starts={_PLACE: 123})
     assert expired.text == (
-        "1 cannot tell; unknown actual start offset of 1 partition: the log start offset of "
-        "orders-0 is 123, and was 10 before; the records from offset 80 may have expired before "
-        "they were read"
+        "1 cannot tell; the actual start offset of 1 partition is unknown: the log start "
+        "offset of orders-0 is 123, and was 10 before; the records from offset 80 may have "
+        "expired before they were read"
     )
     assert expired.rows[0].log_start_seen == 123
     assert _judge(_row(), StartOutcome.OK).text == "1 ok; lost 0, repeated 0"
@@ -156,8 +156,9 @@ def test_partition_missing_from_plan_prevents_verification() -> None:
         Evidence(has_begun=False, query_has_committed=False, log_starts={}),
     )
     assert before.text == (
-        "1 cannot tell; unknown future start offset of 1 partition: orders-1 is not in the plan, "
-        "or has no planned offset; to plan it, roll back (back=True) and rerun the command"
+        "1 cannot tell; the future start offset of 1 partition is unknown: orders-1 is not in "
+        "the plan, or has no planned offset; to plan it, roll back (back=True) and rerun "
+        "the command"
     )
     changed = verify_start(
         [_row()],
