@@ -198,4 +198,4 @@ def to_spark(
     elif not spark_source:
         target = f"spark:{checkpoint_dir}"
         if check := next_step.verification(chk, plan, start.origin, target, arguments):
-            log.info(f"next, both now and after the query has run: {check}")
+            log.info(f"next (now, and again after the query has run): {check}")

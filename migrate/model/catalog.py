@@ -159,8 +159,8 @@ COPY_DUPLICATED_SINCE_PLAN = refusal(
 )
 COPY_ELSEWHERE_SINCE_PLAN = refusal(
     "copy-elsewhere-since-plan",
-    "{partition}: the next record after {position} in the job's cluster is at {found} in the "
-    "target's cluster, but the plan starts at {next_offset}",
+    "{partition}: the plan starts at offset {next_offset}, but the record that follows {position} "
+    "in the job's cluster has offset {found} in the target's cluster",
     "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
 )
 COPY_EXPIRED = refusal(
@@ -198,7 +198,7 @@ COPY_MISSING = refusal(
 )
 COPY_NOT_STARTED = refusal(
     "copy-not-started",
-    "the mirror has not copied any record yet",
+    "the mirror has not copied any records yet",
     "wait for the mirror with {option.wait:5m}",
 )
 COPY_REPARTITIONED = refusal(
@@ -1072,9 +1072,9 @@ SINK_HUDI_IDENTIFIER = refusal(
 )
 SINK_OF_OTHER_QUERY = refusal(
     "sink-of-other-query",
-    "{sink} is the file sink of a different query, and has already recorded batches up to {last} "
-    "of that query (_spark_metadata); the sink would silently skip batches 0 to {last} of a new "
-    "query, and their records would be lost",
+    "{sink} is the file sink of a different query, which has already written batches up to {last} "
+    "(_spark_metadata); the sink would silently skip batches 0 to {last} of a new query, and their "
+    "records would be lost",
     "choose a new directory for the sink, and read both directories",
 )
 SINK_UNREADABLE = refusal(

@@ -57,7 +57,7 @@ GROUP_NOT_COMMITTED = warning(
 )
 GROUP_OFFSETS_LOST = warning(
     "group-offsets-lost",
-    "the group has lost {count:offset} of partitions outside the change (the first is "
+    "the group has lost {count:offset} that the change did not affect (the first is of "
     "{partition}); the rollback restores the offsets that these partitions had at {time}",
 )
 GROUP_ORIGIN_UNKNOWN = warning(
@@ -339,9 +339,8 @@ UNFINISHED_SEED = warning(
 )
 UNLISTED_PARTITION = warning(
     "unlisted-partition",
-    "{count:partition with records from before the checkpoint is|partitions with records from "
-    "before the checkpoint are} missing from the checkpoint (the first is {partition}, with up to "
-    "{records:record})",
+    "{count:partition is|partitions are} missing from the checkpoint, but already had records when "
+    "it was taken (the first is {partition}, with up to {records:record})",
     "if the job reads only certain partitions, pass them with {option.partitions}",
 )
 UNSEEDED_STREAM = warning(

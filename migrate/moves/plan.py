@@ -159,7 +159,9 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
     from migrate.planning.recheck import current_warnings
 
     check_target_kafka(plan, request.to_kafka)
-    log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
+    log.info(
+        f"saved plan for {plan.origin.title}, made at {plan.made_at.isoformat(timespec='seconds')}"
+    )
     snapshot, _ = recheck_plan(request, plan)
     plan = replace(plan, snapshot=snapshot, warnings=current_warnings(plan, snapshot))
     for warning in plan.warnings:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iterator[str]:
     """Yield a plan: origin, target, partitions, warnings, and the command that applies it."""
-    yield f"plan of {plan.made_at.isoformat(timespec='seconds')}\n"
+    yield f"plan made at {plan.made_at.isoformat(timespec='seconds')}\n"
     stopped = " (stop-with-savepoint)" if plan.origin.stopped else ""
     yield f"from:    {printable(plan.origin.title)}, {printable(plan.origin.pointer)}{stopped}\n"
     yield f"to:      {printable(plan.target.title)}\n"

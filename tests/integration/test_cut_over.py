@@ -301,7 +301,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     assert done.stdout.strip() == str(spec.folder / "record.json")
     assert "lost 0, repeated 0" in done.stderr
     last_lines = [line.partition(":")[0] for line in done.stderr.splitlines()[-4:]]
-    assert last_lines == ["done", "downtime", "lag", "page of the record"]
+    assert last_lines == ["done", "downtime", "lag", "HTML page"]
     again = spec.execute()
     assert again.code == 0, again.stderr
 

@@ -54,7 +54,7 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
         assert refused.stderr.endswith(f"\nmigrate: refused; {written}\n")
         for reason in (
             f"refused: {tmp_path / 'query'} is not empty; choose a new directory",
-            "is the file sink of a different query, and has already recorded batches up to",
+            "is the file sink of a different query, which has already written batches up to",
             "refused: start: the program ./no-such-program does not exist",
         ):
             assert reason in refused.stderr

@@ -171,7 +171,7 @@ def test_unlisted_partition_with_records_older_than_checkpoint_triggers_warning(
     result = _to_spark(tmp_path / "all", broker, topic, [4])
     assert _offsets(result, topic) == {0: 4, 1: 0, 2: 0}
     assert "[unlisted-partition]" in result.stderr
-    assert "2 partitions with records from before the checkpoint are missing" in result.stderr
+    assert "2 partitions are missing from the checkpoint, but already had records" in result.stderr
     assert f"(the first is {topic}-1, with up to 10 records)" in result.stderr
     named = _to_spark(tmp_path / "named", broker, topic, [4], "--partitions", f"{topic}:0")
     assert _offsets(named, topic) == {0: 4}

@@ -486,7 +486,7 @@ STOP_UNFINISHED = stop(
 TARGET_NOT_VERIFIED = stop(
     "target-not-verified",
     "{target} is not verified: {result}",
-    "for the start of each partition, open {page}",
+    "to see where each partition starts, open {page}",
 )
 TARGET_START_DIFFERS = stop(
     "target-start-differs",

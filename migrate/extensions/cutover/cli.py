@@ -123,7 +123,7 @@ def cut_over(
         if step.state == "to do":
             log.info(f"next: {step.text}")
     emit(str(result.record_path))
-    log.info(f"page of the record: {result.page_path}")
+    log.info(f"HTML page: {result.page_path}")
     if result.next_step is not None:
         log.info(_after_until(spec, until, result))
 

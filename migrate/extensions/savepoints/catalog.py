@@ -98,9 +98,9 @@ SAVEPOINT_HANDLE_OUTSIDE = refusal(
 SAVEPOINT_OF_OTHER_CLUSTER = refusal(
     "savepoint-of-other-cluster",
     "the source in the savepoint reads cluster {own!r}, but the positions belong to {others!r}",
-    "choose a cluster that the savepoint and the positions have in common with "
-    "{option.cluster:ID}; or pass the positions as json:FILE, so that migrate assumes the "
-    "savepoint's cluster",
+    "pass {option.cluster:ID} with a cluster that is in the savepoint and in the positions; or "
+    "pass the positions as json:FILE, and migrate assumes that they belong to the savepoint's "
+    "cluster",
 )
 SEVERAL_READERS = refusal(
     "several-readers",

@@ -239,8 +239,8 @@ ROWS_REQUIRED = refusal(
 )
 SESSION_LACKS_RECORDS = refusal(
     "session-lacks-records",
-    "a session from {start} to {end} has {records} records, but a session of this length has at "
-    "least {least} if the session gap is {gap_ms} ms",
+    "the session from {start} to {end} has {records} records, but with a session gap of {gap_ms} "
+    "ms, a session of this length has at least {least} records",
     "pass the number of all records as `count`, and the job's session gap as `session_gap_ms`",
 )
 SEVERAL_STATE_STORES = refusal(

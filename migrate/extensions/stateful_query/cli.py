@@ -48,9 +48,8 @@ def prime(
         help="Start the printed Python query with this keyed state. Repeatable.",
     ),
     checkpoint_dir: str | None = option(
-        "Set the checkpoint location of the printed query. When you run the query, it primes "
-        "this location before it starts; this command does not write to DIR. DIR is a new "
-        "directory, local or at a URL.",
+        "Set the checkpoint location of the printed query: a new local directory, or a URL. This "
+        "command does not write to DIR. The query primes it when you run the query.",
         metavar="DIR",
     ),
     query_file: str | None = option(

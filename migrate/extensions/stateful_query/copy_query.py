@@ -51,7 +51,7 @@ def copy_query(
     """
     if request.to_kafka.is_given:
         raise UsageError(
-            "the copy of a query reads the same cluster as the query; omit "
+            "a copied query reads the same cluster as the original; omit "
             f"{option('to_kafka_config')} and {option('to_bootstrap_servers')}"
         )
     target = named_location("checkpoint_dir", checkpoint_dir) if checkpoint_dir else None

@@ -33,7 +33,7 @@ def test_to_spark_suggests_working_verify_command_after_writing_seed(
     chk: Path, tmp_path: Path
 ) -> None:
     seeded = _last(migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "a query"))
-    assert seeded.startswith("next, both now and after the query has run: ")
+    assert seeded.startswith("next (now, and again after the query has run): ")
     verified = _run(seeded)
     assert "spark:" in verified.stdout and "2 ok" in verified.stdout
     assert _last(verified) == "verified: all 2 partitions will start where the checkpoint ended"

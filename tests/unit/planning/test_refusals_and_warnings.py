@@ -217,7 +217,7 @@ def test_warnings_about_partitions_show_first_affected_partition() -> None:
     assert _warned(
         _planned(0, 5), _planned(1, 6, older_offsets=1), _planned(2, 6, older_offsets=9)
     ) == [
-        "2 partitions with records from before the checkpoint are missing from the checkpoint "
+        "2 partitions are missing from the checkpoint, but already had records when it was taken "
         "(the first is t-1, with up to 1 record); if the job reads only certain "
         "partitions, pass them with partitions [unlisted-partition]"
     ]
