@@ -55,7 +55,12 @@ from migrate.planning.recheck import check_cluster, recreated_topics
 from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import Verification, VerifiedPartition, verify_group, verify_query
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path
-from migrate.targets.group.rollback_file import cut_over_folders, history, writers
+from migrate.targets.group.rollback_file import (
+    cut_over_folders,
+    history,
+    superseded_commits,
+    writers,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -418,10 +423,10 @@ def _verify_group(
     folders = [Path(), *cut_over_folders(Path())]
     changes = history(folders, snapshot.cluster_id, group.name)
     written = writers((change for _, change in changes), group)
+    superseded = superseded_commits(changes, group)
     if expected.plan is None:
-        translated = {
-            topic for (topic, _), change in written.items() if change.from_cluster_id is not None
-        }
+        sources = (*written.items(), *((place, found[1]) for place, found in superseded.items()))
+        translated = {topic for (topic, _), change in sources if change.from_cluster_id is not None}
         topics, committed = expected.starts.topics, {topic for topic, _ in group.committed}
         # After a move with --topic-map, the group has no offsets in the checkpoint's topics.
         if translated & topics or (translated and not committed & topics):
@@ -436,8 +441,13 @@ def _verify_group(
         snapshot.topics,
         new_at_earliest=expected.new_at_earliest,
         written_by_us=written,
+        superseded={
+            place: (str(path), change.after.committed[place].next_offset)
+            for place, (path, change) in superseded.items()
+        },
         recreated=expected.recreated(snapshot),
     )
-    if expected.plan is None and group.committed and not (written or verification.verified):
+    is_known = written or superseded or verification.verified
+    if expected.plan is None and group.committed and not is_known:
         warn(GROUP_ORIGIN_UNKNOWN(side=side.label))
     return verification

@@ -137,6 +137,8 @@ class Verification:
         state: the comparison of the query's state with the Flink state (``StateProof``); None if no
             extension has compared them.
         plan: the comparison of a plan with its origin, if a plan is verified.
+        moved_on_since: for each rollback file according to which ``migrate`` committed the
+            positions to the group, the number of its partitions that have moved on.
         passed_by_log_start: if a query has run, the partitions that started at the correct offset
             but whose log start offset is now higher. The query may not have read their first
             records.
@@ -151,6 +153,7 @@ class Verification:
     has_run: bool = False
     continuous: bool = False
     maybe_flink_commits: int = 0
+    moved_on_since: Mapping[str, int] = field(default_factory=dict)
     other_problems: tuple[str, ...] = ()
     state: Any = None
     plan: PlanCheck | None = None
@@ -313,15 +316,18 @@ def verify_group(
     *,
     new_at_earliest: bool,
     written_by_us: Container[TopicPartition] = (),
+    superseded: Mapping[TopicPartition, tuple[str, int]] | None = None,
     recreated: Container[str] = (),
 ) -> Verification:
     """Check the start offsets of a consumer group.
 
     ``written_by_us`` contains the partitions that still match the result of the newest rollback
-    file. Metadata from another client may mean that records beyond the offset were processed; in
-    that case, the start of its consumers is unknown. If the leader epoch of an offset is later than
-    the partition's current epoch, the offset belongs to an earlier topic with the same name, and
-    Java consumers do not start from this offset. For the other arguments, see ``verify_query``.
+    file. ``superseded`` contains the partitions with newer commits by other clients, with the name
+    of the rollback file and the offset that ``migrate`` committed. Metadata from another client may
+    mean that records beyond the offset were processed; in that case, the start of its consumers is
+    unknown. If the leader epoch of an offset is later than the partition's current epoch, the
+    offset belongs to an earlier topic with the same name, and Java consumers do not start from this
+    offset. For the other arguments, see ``verify_query``.
     """
     committed = group.committed.items()
     starts = {partition: commit.next_offset for partition, commit in committed}
@@ -339,15 +345,31 @@ def verify_group(
         else partition
         for partition in target.verify(expected, new_at_earliest)
     )
-    moved_on = (
-        group.committed[partition.topic_partition]
-        for partition in partitions
-        if partition.outcome is StartOutcome.MOVED_ON
-    )
+    moved_on = [row for row in partitions if row.outcome is StartOutcome.MOVED_ON]
+    commits = (group.committed[row.topic_partition] for row in moved_on)
     maybe_flink_commits = sum(
-        commit.leader_epoch is None and not commit.metadata for commit in moved_on
+        commit.leader_epoch is None and not commit.metadata for commit in commits
     )
-    return Verification(f"group:{group.name}", partitions, maybe_flink_commits=maybe_flink_commits)
+    earlier = ((row, (superseded or {}).get(row.topic_partition)) for row in moved_on)
+    moved_on_since = Counter(
+        commit[0] for row, commit in earlier if commit is not None and _is_at(commit[1], row)
+    )
+    return Verification(
+        f"group:{group.name}",
+        partitions,
+        maybe_flink_commits=maybe_flink_commits,
+        moved_on_since=moved_on_since,
+    )
+
+
+def _is_at(committed: int, row: VerifiedPartition) -> bool:
+    """Return whether an earlier committed offset is the position of a partition that moved on.
+
+    If the position is a marker, the log start may have increased since the commit.
+    """
+    if isinstance(row.expected, int):
+        return committed == row.expected
+    return row.started is not None and committed <= row.started - row.records
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,7 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     for outcome, meaning in _meanings().items():
         if outcome in counts:
             yield f"{outcome.value} ({counts[outcome]}): {meaning}"
+    yield from _about_moved_on(verification)
     if verification.maybe_flink_commits:
         yield (
             f"{verification.maybe_flink_commits} of these commits may be from a Flink job or from "
@@ -139,14 +140,33 @@ def _meanings() -> dict[StartOutcome, str]:
         "timestamps; verify the plan that was applied (plan:FILE), which contains the topics' IDs",
         StartOutcome.GONE: "the broker has no such topic or partition; check that these are the "
         "brokers of the move",
-        StartOutcome.MOVED_ON: "the group's offsets are higher than the positions, and no "
-        "rollback file in this directory shows that migrate committed them. Possible causes: (1) "
-        "another client has committed since the move, so the group no longer shows the start "
-        f"offsets; verify before the consumers start, or add {option('allow_moved_on', True)}; (2) "
-        "CHK is older than the checkpoint that was moved; pass the checkpoint that was moved, or "
-        "the plan that was applied (plan:FILE); (3) migrate committed these offsets, but its "
-        "rollback file is in a different directory; verify in that directory",
     }
+
+
+def _about_moved_on(verification: Verification) -> Iterator[str]:
+    """Yield the causes of partitions that have moved on, as far as rollback files show them."""
+    moved_on, allow = StartOutcome.MOVED_ON.value, option("allow_moved_on", True)
+    for file, count in verification.moved_on_since.items():
+        yield (
+            f"{moved_on} ({count}): according to {printable(file)}, migrate committed these "
+            "positions, and another client (or a run of migrate in a different directory) has "
+            "committed higher offsets since; the group no longer shows the start offsets, so "
+            "verify cannot determine whether the consumers started at the positions; if the "
+            f"group's consumers made these commits, add {allow}; otherwise, stop the other client, "
+            "and move again"
+        )
+    unexplained = verification.counts.get(StartOutcome.MOVED_ON, 0)
+    unexplained -= sum(verification.moved_on_since.values())
+    if unexplained:
+        yield (
+            f"{moved_on} ({unexplained}): the group's offsets are higher than the positions, and "
+            "no rollback file in this directory shows that migrate committed them. Possible "
+            "causes: (1) another client has committed since the move, so the group no longer shows "
+            f"the start offsets; verify before the consumers start, or add {allow}; (2) CHK is "
+            "older than the checkpoint that was moved; pass the checkpoint that was moved, or the "
+            "plan that was applied (plan:FILE); (3) migrate committed these offsets, but its "
+            "rollback file is in a different directory; verify in that directory"
+        )
 
 
 def summary_line(verification: Verification, *, allow_moved_on: bool = False) -> str:

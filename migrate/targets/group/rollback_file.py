@@ -360,6 +360,32 @@ def last_writers(
     return found
 
 
+def superseded_commits(
+    changes: Iterable[tuple[Path, RollbackFile]], group: GroupView
+) -> dict[TopicPartition, tuple[Path, RollbackFile]]:
+    """Return each partition's newest change, if another client has committed a new offset since.
+
+    A partition is omitted if its newest change is a rollback, or if the group has the offset from
+    before the change, because the change was then never made or was undone.
+
+    Args:
+        changes: the changes to the group, newest first.
+        group: the current state of the group.
+    """
+    newest: dict[TopicPartition, tuple[Path, RollbackFile]] = {}
+    for path, change in changes:
+        for partition in change.partitions - newest.keys():
+            newest[partition] = path, change
+    return {
+        partition: (path, change)
+        for partition, (path, change) in newest.items()
+        if change.change == "commit"
+        and (held := group.committed.get(partition)) is not None
+        and held != change.before.committed.get(partition)
+        and held != change.after.committed.get(partition)
+    }
+
+
 def cut_over_folders(parent: Path) -> list[Path]:
     """Return the cut-over folders in a folder, except those of cut-overs that were rolled back.
 

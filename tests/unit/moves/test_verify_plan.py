@@ -123,6 +123,80 @@ def test_verify_with_older_checkpoint_does_not_ascribe_commits_to_other_client(
     assert ("with higher group offsets, as allowed" in allowed.stderr) is not here
 
 
+def _verify_group(
+    monkeypatch: pytest.MonkeyPatch,
+    chk: Path,
+    before: dict[tuple[str, int], Committed],
+    after: dict[tuple[str, int], Committed],
+    now: dict[tuple[str, int], Committed],
+    from_cluster_id: str | None = None,
+) -> Result:
+    """Write ``r29b.json`` with a commit from ``before`` to ``after``, and verify the group."""
+    group = GroupView("g", bool(before), "Empty", "classic", committed=before)
+    file = rollback_file("commit", "c", "b:1", group, after, {}, from_cluster_id=from_cluster_id)
+    Path("r29b.json").unlink(missing_ok=True)
+    write_file(file, Path("r29b.json"))
+    logs = {"t": {0: LogRange(0, 20), 1: LogRange(0, 20)}}
+    group = GroupView("g", True, "Empty", "classic", committed=now)
+    snapshot = ClusterSnapshot(logs, "c", source_group=group)
+    monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
+    return migrate("verify", chk, "group:g", "-b", "localhost:1")
+
+
+_POSITIONS = {("t", 0): Committed(3), ("t", 1): Committed(4)}
+_NEWER = {("t", 0): Committed(8, "", 0), ("t", 1): Committed(9, "", 0)}
+
+
+def test_moved_on_names_rollback_file_that_shows_commit_of_positions(
+    monkeypatch: pytest.MonkeyPatch, chk: Path
+) -> None:
+    """Regression: Causes were listed that the rollback file rules out, with a false warning."""
+    result = _verify_group(monkeypatch, chk, {}, _POSITIONS, _NEWER)
+    assert result.code == 5
+    assert (
+        "moved on (2): according to r29b.json, migrate committed these positions, and another "
+        "client (or a run of migrate in a different directory) has committed higher offsets since"
+    ) in result.stderr
+    assert "CHK is older" not in result.stderr
+    assert "group-origin-unknown" not in result.stderr
+    # Only the offset of t-0 is newer.
+    some = _verify_group(monkeypatch, chk, {}, _POSITIONS, {**_POSITIONS, ("t", 0): Committed(8)})
+    assert (some.code, "moved on (1): according to r29b.json" in some.stderr) == (5, True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "now"),
+    [
+        # migrate committed the positions of an earlier checkpoint.
+        ({}, {("t", 0): Committed(1), ("t", 1): Committed(2)}, _NEWER),
+        # The commit was not made, or was rolled back.
+        (_NEWER, _POSITIONS, _NEWER),
+        # migrate has changed other partitions.
+        (_NEWER, {**_NEWER, ("u", 0): Committed(5)}, {**_NEWER, ("u", 0): Committed(7)}),
+    ],
+    ids=["other positions", "not made", "other partitions"],
+)
+def test_moved_on_lists_causes_if_rollback_file_does_not_show_commit_of_positions(
+    monkeypatch: pytest.MonkeyPatch,
+    chk: Path,
+    before: dict[tuple[str, int], Committed],
+    after: dict[tuple[str, int], Committed],
+    now: dict[tuple[str, int], Committed],
+) -> None:
+    result = _verify_group(monkeypatch, chk, before, after, now)
+    assert result.code == 5
+    assert "according to r29b.json" not in result.stderr
+    assert "CHK is older than the checkpoint that was moved" in result.stderr
+
+
+def test_group_with_translated_offsets_is_refused_after_newer_commits(
+    monkeypatch: pytest.MonkeyPatch, chk: Path
+) -> None:
+    result = _verify_group(monkeypatch, chk, {}, _POSITIONS, _NEWER, from_cluster_id="other")
+    assert result.code == 4
+    assert "[target-on-other-cluster]" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("edit", "told"),
     [
