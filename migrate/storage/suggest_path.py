@@ -31,8 +31,6 @@ _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
 
 # A file name pattern that the shell left unchanged because it matches nothing.
 _PATTERN = r"[*?\[]"
-_RELATIVE_URI = r"file:(?://)?([^/].*)"
-_NO_COLON = r"(s3a?|gs|abfss?|hdfs|webhdfs)//"
 # The decoder's advice, which a suggestion replaces.
 _ADVICE = r"(?s); (?:name|pass) .*"
 
@@ -105,19 +103,13 @@ def _raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> No
 
 def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
     """Return the error's text; a suggestion, if any, is added to the text or replaces it."""
+    if problem := why_no_path(pointer):
+        return problem
     path = files.from_uri(pointer) if is_uri(pointer) else pointer
     if path is None and (advice := why_not_read(pointer)):
         return f"{error.problem}; {advice}"
-    if relative := re.fullmatch(_RELATIVE_URI, pointer):
-        return (
-            f"{error.problem}; a file: URI requires an absolute path, as in file:///{relative[1]}"
-        )
     if error.kind is ErrorKind.NOT_FOUND and re.search(_PATTERN, pointer):
         return "no path matches this pattern; pass the path of a checkpoint or savepoint"
-    if match := re.match(_NO_COLON, pointer):
-        return f"the file does not exist; did you mean {match[1]}://{pointer[match.end() :]}?"
-    if problem := why_no_path(pointer):
-        return problem
     if error.kind is ErrorKind.NOT_FOUND and (way_out := _command_for_side(pointer)):
         return f"not a Flink checkpoint; {way_out}"
     if error.kind is ErrorKind.NOT_FOUND and error.problem.startswith(MISSING_STATE_FILE):

@@ -46,6 +46,9 @@ _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 # A URI with a path and without a host, such as ``hdfs:/flink``.
 _ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/([^/].*)")
 
+# A ``file:`` URI without an absolute path, such as ``file://data/query`` or ``file:data``.
+_RELATIVE_FILE = re.compile(r"file:(?://(?!localhost/))?([^/].*)")
+
 
 def is_uri(name: str) -> bool:
     """Return whether a name is a URI with any scheme; if not, it is a local path."""
@@ -84,20 +87,25 @@ def why_not_read(uri: str) -> str:
             f"copy the whole directory with `{_COPY_COMMANDS[scheme]}` to this machine, and pass "
             "the copy"
         )
-    if match := _ONE_SLASH.fullmatch(uri):
-        known = [prefix for prefix in SCHEMES if prefix.startswith(scheme)]
-        if scheme == "webhdfs":
-            return f"add the host, as in webhdfs://HOST:9870/{match[2]}"
-        if scheme == "hdfs":  # the host can be missing, because Hadoop's configuration contains it
-            return f"did you mean hdfs:///{match[2]}?"
-        if known:
-            return f"did you mean {scheme}://{match[2]}?"
+    if advice := complete_slashes(uri):
+        return advice
     if scheme in ("", "file"):
-        return ""
+        return why_no_path(uri)
     return (
         f"pass a local path or a URI with {', '.join(SCHEMES)}; or copy the whole directory to "
         "this machine"
     )
+
+
+def complete_slashes(uri: str) -> str:
+    """Return advice about a URI of an object store or HDFS with one slash; "" for other names."""
+    match, scheme = _ONE_SLASH.fullmatch(uri), scheme_of(uri)
+    if match is None or not any(prefix.startswith(scheme) for prefix in SCHEMES):
+        return ""
+    if scheme == "webhdfs":
+        return f"add the host, as in webhdfs://HOST:9870/{match[2]}"
+    # In hdfs:///, the host can be missing, because Hadoop's configuration contains it.
+    return f"did you mean {scheme}://{'/' if scheme == 'hdfs' else ''}{match[2]}?"
 
 
 def path_of(name: str, files: ByteSource) -> str:
@@ -105,8 +113,11 @@ def path_of(name: str, files: ByteSource) -> str:
 
     Raises:
         InputError: ``files`` does not support the URI's scheme, or the URI contains credentials.
+        UsageError: the path is not valid on this system, as in ``why_no_path``.
     """
     check_no_credentials(name, InputError)
+    if problem := why_no_path(name):
+        raise UsageError(f"{name}: {problem}")
     if not is_uri(name):
         return name
     path = files.from_uri(name)
@@ -126,6 +137,8 @@ def why_no_path(path: str) -> str:
         return NO_TILDE
     if match := _NO_COLON.fullmatch(path):
         return f"the URI lacks a colon; did you mean {match[1]}://{match[2]}?"
+    if match := _RELATIVE_FILE.fullmatch(path):
+        return f"a file: URI requires an absolute path; did you mean file:///{match[1]}?"
     # On Windows, such a name is a path (``migrate`` is not tested on Windows).
     return NO_WINDOWS if os.name != "nt" and _WINDOWS.match(path) else ""
 

@@ -17,7 +17,7 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.model.errors import UsageError
 from migrate.storage.files import Files
 from migrate.storage.new_file import write_pieces
-from migrate.storage.uris import dbfs_path, mount_of, why_no_path
+from migrate.storage.uris import complete_slashes, dbfs_path, mount_of, why_no_path
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
@@ -128,7 +128,8 @@ def location(text: str) -> Location:
     files = Files()
     path = files.from_uri(text)
     if path is None:
-        raise UsageError(f"{text}: not a writable location; use a URL such as s3://BUCKET/…")
+        advice = complete_slashes(text) or "use a URL such as s3://BUCKET/…"
+        raise UsageError(f"{text}: not a writable location; {advice}")
     if _SCHEME.match(path) is None:
         return _local(text, path)
     return RemoteDirectory(text, path, files)
