@@ -55,6 +55,7 @@ from migrate.model.catalog import (
     NO_KAFKA_SOURCE_IN_QUERY,
     NO_QUERY_AT_LOCATION,
     QUERY_ID_UNREADABLE,
+    QUERY_IS_FILE,
     QUERY_START_UNKNOWN,
     STREAMS_AT_DIFFERENT_POSITIONS,
     UNCOMMITTED_BATCH_BEHIND,
@@ -62,8 +63,9 @@ from migrate.model.catalog import (
 )
 from migrate.model.errors import InputError, Refused
 from migrate.model.message import Message
-from migrate.model.positions import PositionSet
+from migrate.model.positions import SPARK_PREFIX, PositionSet
 from migrate.storage.files import Files
+from migrate.storage.suggest_path import locations_to_suggest
 
 # If a directory is not a checkpoint location, the user may have meant one of its subdirectories.
 # This is the maximum number of subdirectories to check.
@@ -193,7 +195,8 @@ def why_no_start(directory: str, files: ByteSource) -> Message:
     if entry_numbers(files, join(directory, "commits")):
         return QUERY_START_UNKNOWN(location=directory)
     below = (join(directory, name) for name in names[:_MOST_NAMED])
-    alike = [path for path in below if files.is_file(join(path, "metadata"))]
+    alike = [SPARK_PREFIX + path for path in below if files.is_file(join(path, "metadata"))]
+    alike = alike or locations_to_suggest(directory, files)
     return NO_QUERY_AT_LOCATION(location=directory, alike=alike)
 
 
@@ -216,13 +219,16 @@ def query_id(directory: str, files: ByteSource) -> str | None:
     """Return the query's ID; None if ``metadata`` is missing, so Spark creates a new ID.
 
     Raises:
-        InputError: the directory is missing, or ``metadata`` is damaged, so Spark would not start
-            the query.
+        InputError: the directory is missing or is a file; or ``metadata`` is damaged, so Spark
+            would not start the query.
     """
     if list_directory(files, directory) is None:
         if posixpath.basename(directory) == METADATA_FILE and files.is_file(directory):
             raise InputError(FLINK_CHECKPOINT_AS_QUERY(path=directory))
-        raise InputError(NO_CHECKPOINT_LOCATION(location=directory))
+        alike = locations_to_suggest(directory, files)
+        if files.is_file(directory):
+            raise InputError(QUERY_IS_FILE(path=directory, alike=alike))
+        raise InputError(NO_CHECKPOINT_LOCATION(location=directory, alike=alike))
     path = join(directory, "metadata")
     if not files.is_file(path):
         return None

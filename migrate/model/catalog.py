@@ -565,6 +565,11 @@ LOCATION_IN_USE = refusal(
     "{directory} is already the checkpoint location of a query",
     "choose a new directory",
 )
+QUERY_IS_FILE = input_error(
+    "query-is-file",
+    "{path} is a file, not the checkpoint location of a query{alike:did you mean}",
+    "pass the checkpointLocation of a query",
+)
 LOCATION_INSIDE_CHECKPOINT = refusal(
     "location-inside-checkpoint",
     "{directory} is inside a Flink checkpoint or savepoint ({path}), so Flink may delete it",
@@ -626,7 +631,7 @@ NO_BROKER = service_error(
 )
 NO_CHECKPOINT_LOCATION = input_error(
     "no-checkpoint-location",
-    "the directory {location} does not exist",
+    "the directory {location} does not exist{alike:did you mean}",
     "pass the checkpointLocation of a query",
 )
 NO_COMMITTED_OFFSET = refusal(

@@ -7,7 +7,7 @@ import binascii
 import json
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from decoder.storage import METADATA_FILE
 from migrate.model.option_names import option
@@ -40,6 +40,11 @@ _HA_FILE = re.compile(r"completedCheckpoint[0-9a-f]+")
 _CHECKPOINT = re.compile(r"chk-\d+|savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
 # Spark's names for the entries in a checkpoint location.
 LOCATION_NAMES = frozenset({"commits", "metadata", "offsets", "sources", "state"})
+
+
+def looks_like_location(names: Iterable[str]) -> bool:
+    """Return whether a directory with these names is probably a Spark checkpoint location."""
+    return len(LOCATION_NAMES.intersection(names)) > 1
 
 
 def recognize(head: bytes, path: str) -> str:

@@ -7,12 +7,15 @@ import posixpath
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
+from typing import NamedTuple
 
-from decoder import DecodeError, ErrorKind, list_checkpoints
+from decoder import ByteSource, DecodeError, ErrorKind, list_checkpoints
 from decoder.checkpoint import read_metadata
 from decoder.state_files import MISSING_STATE_FILE
 from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import CREDENTIALS_REFUSED
+from migrate.model.positions import SPARK_PREFIX
 from migrate.model.wording import counted, join_some, similar_names, with_known_prefix
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri, why_no_path, why_not_read
@@ -21,6 +24,8 @@ from migrate.storage.uris import is_uri, why_no_path, why_not_read
 _MOST_CHILDREN = 200
 # The maximum number of paths in a message.
 _MAX_NAMED = 5
+# The number of parent directories to search: the most in a checkpoint location (DIR/sources/0/0).
+_MOST_PARENTS = 3
 # Names shorter than this are compared less strictly, because one mistyped letter is a large part of
 # a short name.
 _SHORT = 5
@@ -170,21 +175,84 @@ def _suggest_similar(pointer: str, files: Files) -> str:
     the suggestion is a path with a similar name. Without a suggestion, report that a parent is
     missing or is a file. In an object store, only the parent directory is searched.
     """
-    missing, below = pointer.rstrip("/"), ""
-    parent, name = posixpath.split(missing)
-    while (names := files.list_directory(parent or ".")) is None:
-        if "://" in pointer or parent in ("", "/"):
-            return ""
-        missing, below = parent, posixpath.join(name, below)
-        parent, name = posixpath.split(missing)
+    missing = _find_missing(pointer, files)
+    if missing is None:
+        return ""
+    parent, name, below, names = missing
     is_checkpoint = not below and checkpoint_number(name) is not None
     if is_checkpoint and (newest := _suggest_newest(parent, files)):
         return newest
-    for similar in similar_names(name, names, cutoff=0.6 if len(name) < _SHORT else 0.75):
-        path = posixpath.join(parent, similar, below).rstrip("/")
+    for path in missing.similar_paths():
         if files.list_directory(path) is not None or files.is_file(path):
             return f"did you mean {path}?"
-    return f"{missing} is {'a file' if name in names else 'missing'}" if below else ""
+    state = "a file" if name in names else "missing"
+    return f"{posixpath.join(parent, name)} is {state}" if below else ""
+
+
+class _Missing(NamedTuple):
+    """The first missing part of a path.
+
+    Attributes:
+        parent: the nearest existing directory; an empty string for the current directory.
+        name: the name that is missing, or that is a file, in ``parent``.
+        below: the rest of the path, or an empty string.
+        names: the names in ``parent``.
+    """
+
+    parent: str
+    name: str
+    below: str
+    names: list[str]
+
+    def similar_paths(self) -> Iterator[str]:
+        """Yield the paths with a name similar to the missing name; they may be missing too."""
+        cutoff = 0.6 if len(self.name) < _SHORT else 0.75
+        for similar in similar_names(self.name, self.names, cutoff):
+            yield posixpath.join(self.parent, similar, self.below).rstrip("/")
+
+
+def _find_missing(pointer: str, files: ByteSource) -> _Missing | None:
+    """Return the first missing part of a path.
+
+    Return None if no parent exists, or if the parent directory in an object store is missing.
+    """
+    path, below = pointer.rstrip("/"), ""
+    parent, name = posixpath.split(path)
+    while (names := files.list_directory(parent or ".")) is None:
+        if "://" in pointer or parent in ("", "/"):
+            return None
+        path, below = parent, posixpath.join(name, below)
+        parent, name = posixpath.split(path)
+    return _Missing(parent, name, below, names)
+
+
+def locations_to_suggest(path: str, files: ByteSource) -> list[str]:
+    """Return the Spark checkpoint locations that the user may have meant, as ``spark:DIR``.
+
+    For a file or a directory, this is the location above it. For a missing path, this is the
+    location with the most similar name.
+    """
+    from migrate.storage.recognize_file import looks_like_location  # only errors need it
+
+    try:
+        if files.is_file(path) or files.list_directory(path) is not None:
+            candidates = _parents(path)
+        else:
+            missing = _find_missing(path, files)
+            candidates = missing.similar_paths() if missing is not None else iter(())
+        found = (
+            place for place in candidates if looks_like_location(files.list_directory(place) or ())
+        )
+        return [f"{SPARK_PREFIX}{place}" for place in islice(found, 1)]
+    except OSError:  # the caller reports its own error
+        return []
+
+
+def _parents(path: str) -> Iterator[str]:
+    """Yield the nearest parent directories of a path."""
+    for _ in range(_MOST_PARENTS):
+        path = posixpath.dirname(path) or "."
+        yield path
 
 
 def _recognize(path: str, files: Files) -> str:
@@ -208,15 +276,15 @@ def _recognize(path: str, files: Files) -> str:
 
 def _location_around(directory: str, names: list[str], files: Files) -> str:
     """Return the Spark checkpoint location at or directly above a directory, or ""."""
-    from migrate.storage.recognize_file import LOCATION_NAMES  # only errors need it
+    # Imported here, because only an error needs it.
+    from migrate.storage.recognize_file import LOCATION_NAMES, looks_like_location
 
-    if len(LOCATION_NAMES.intersection(names)) > 1:
+    if looks_like_location(names):
         return directory
     parent, name = posixpath.split(directory.rstrip("/"))
-    if name in LOCATION_NAMES and names:
-        beside = files.list_directory(parent or ".") or []
-        if len(LOCATION_NAMES.intersection(beside)) > 1:
-            return parent or "."
+    is_below = name in LOCATION_NAMES and bool(names)
+    if is_below and looks_like_location(files.list_directory(parent or ".") or ()):
+        return parent or "."
     return ""
 
 
