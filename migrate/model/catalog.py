@@ -565,15 +565,16 @@ LOCATION_IN_USE = refusal(
     "{directory} is already the checkpoint location of a query",
     "choose a new directory",
 )
-QUERY_IS_FILE = input_error(
-    "query-is-file",
-    "{path} is a file, not the checkpoint location of a query{alike:did you mean}",
-    "pass the checkpointLocation of a query",
-)
 LOCATION_INSIDE_CHECKPOINT = refusal(
     "location-inside-checkpoint",
     "{directory} is inside a Flink checkpoint or savepoint ({path}), so Flink may delete it",
     "choose a directory outside of checkpoints and savepoints",
+)
+LOCATION_INSIDE_QUERY = refusal(
+    "location-inside-query",
+    "{directory} is inside the checkpoint location of a Spark query ({path}), so the files of the "
+    "two queries would be mixed",
+    "choose a directory outside of this location",
 )
 LOCATION_NOT_A_DIRECTORY = refusal(
     "location-not-a-directory",
@@ -880,6 +881,11 @@ QUERY_ID_UNREADABLE = input_error(
     "query-id-unreadable",
     "the file {path} does not contain a query ID",
     "restore it from a backup",
+)
+QUERY_IS_FILE = input_error(
+    "query-is-file",
+    "{path} is a file, not the checkpoint location of a query{alike:did you mean}",
+    "pass the checkpointLocation of a query",
 )
 QUERY_METADATA_MISSING = input_error(
     "query-metadata-missing",

@@ -30,6 +30,7 @@ from migrate.inputs.offsets_json import NextOffsets, starting_offsets
 from migrate.model.catalog import (
     LOCATION_IN_USE,
     LOCATION_INSIDE_CHECKPOINT,
+    LOCATION_INSIDE_QUERY,
     LOCATION_NOT_A_DIRECTORY,
     LOCATION_NOT_EMPTY,
     LOCATION_UNFINISHED,
@@ -39,6 +40,7 @@ from migrate.model.errors import Refused
 from migrate.model.warning import warn
 from migrate.model.warning_catalog import UNFINISHED_SEED
 from migrate.storage.new_file import new_directory, write_pieces
+from migrate.storage.recognize_file import looks_like_location
 from migrate.targets.location import LocalDirectory, Location
 from migrate.targets.source_options import SourceStart
 
@@ -49,25 +51,26 @@ UNFINISHED = b"flink-offset-migrate had not finished writing this seed: remove t
 _LOGS = ("offsets", "commits")
 # The first bytes of Flink's ``_metadata``. Parquet also writes files with this name.
 _MAGIC = MAGIC.to_bytes(4, "big")
-# The number of parent directories to search for Flink's entries; for example, JOB/chk-1/DIR and
-# JOB/shared/DIR are in the folder of a job.
-_FLINK_LEVELS = 3
+# The number of parent directories to search for entries of Flink or Spark; for example,
+# JOB/chk-1/DIR and JOB/shared/DIR are in the folder of a job, and QUERY/state/0/DIR is in a
+# checkpoint location.
+_PARENT_LEVELS = 3
 FILES_OF_A_QUERY = frozenset({_METADATA, "offsets", "commits", "sources"})
 
 
 def check_free(location: Location) -> None:
-    """Refuse a location unless it is missing or an empty directory outside Flink's folders.
+    """Refuse a location unless it is missing or empty, and outside Flink's and Spark's folders.
 
     Raises:
-        Refused: the directory is not empty, is a file or a link, or is inside a savepoint or a
-            job's checkpoint directory.
+        Refused: the directory is not empty, is a file or a link, or is inside a savepoint, a job's
+            checkpoint directory, or the checkpoint location of a query.
         OSError: the directory cannot be listed.
     """
     names = location.names()
     if names is None:
         raise Refused(LOCATION_NOT_A_DIRECTORY(directory=location.name))
     if not names:
-        _check_outside_flink(location)
+        _check_outside_others(location)
         return
     if is_unfinished(location):
         raise Refused(LOCATION_UNFINISHED(directory=location.name))
@@ -76,9 +79,9 @@ def check_free(location: Location) -> None:
     raise Refused(LOCATION_NOT_EMPTY(directory=location.name))
 
 
-def _check_outside_flink(location: Location) -> None:
+def _check_outside_others(location: Location) -> None:
     path, files = location.to_read
-    for _ in range(_FLINK_LEVELS):
+    for _ in range(_PARENT_LEVELS):
         path = posixpath.dirname(path)
         names, head = None, b""
         with contextlib.suppress(OSError):  # the user might lack permission to read this parent
@@ -87,6 +90,8 @@ def _check_outside_flink(location: Location) -> None:
                 head = files.read_range(join(path, METADATA_FILE), 0, len(_MAGIC))
         if head == _MAGIC or "taskowned" in (names or ()):
             raise Refused(LOCATION_INSIDE_CHECKPOINT(directory=location.name, path=path))
+        if looks_like_location(names or ()):
+            raise Refused(LOCATION_INSIDE_QUERY(directory=location.name, path=path))
 
 
 def write_seed(

@@ -60,7 +60,6 @@ def copy_query(
             f"a copy of a query requires a new local directory; pass "
             f"{option('checkpoint_dir', 'DIR')}"
         )
-    check_free(target)
     if not old.startswith(SPARK_PREFIX):
         way_out = with_known_prefix(old, {"spark"}) or "spark:DIR"
         raise UsageError(redact_urls(f"{old}: as the query to copy, pass {way_out}"))
@@ -69,6 +68,7 @@ def copy_query(
     check_apart(target, sink)
     if is_within(str(target.path), directory):
         raise Refused(COPY_INSIDE_QUERY(copy=target.name))
+    check_free(target)
     batch = check_can_be_copied(directory, files)
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)

@@ -251,6 +251,18 @@ def test_location_next_to_parquet_metadata_is_accepted(tmp_path: Path) -> None:
     assert refused.value.codes == ["location-inside-checkpoint"]
 
 
+@pytest.mark.parametrize("below", ["query", "state/0/query"])
+def test_directory_inside_location_of_query_is_refused(
+    tmp_path: Path, memory: str, below: str
+) -> None:
+    for root in (str(tmp_path / "ck"), memory):
+        for name in ("metadata", "offsets/0"):
+            location(root).write(name, b"v1")
+        with pytest.raises(Refused) as refused:
+            check_free(location(f"{root}/{below}"))
+        assert refused.value.codes == ["location-inside-query"]
+
+
 def test_file_is_refused_as_location(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Refused) as refused:
