@@ -104,7 +104,7 @@ _WHAT_TO_TRY = """
 The playground is running:
 
   Kafka          localhost:{port}, with the topics orders, payments and clicks
-  Flink          http://localhost:{flink_port}/jobs/overview; its job clicks writes {clicks}/flink
+  Flink          http://localhost:{flink_port}; its job clicks writes {clicks}/flink
   checkpoints    {checkpoints}
   savepoint      {savepoint}
 

@@ -73,7 +73,10 @@ class Watch:
         if self.interval is None:
             return "the job's files do not show its checkpoint interval"
         if self.wait is None:
-            return f"the job takes a checkpoint about every {self.interval:.0f} s, too long to wait"
+            return (
+                f"the job takes a checkpoint about every {self.interval:.0f} s, so migrate did not "
+                "wait for the next one"
+            )
         return f"no newer checkpoint was completed in {self.wait:.0f} s"
 
 
@@ -109,7 +112,10 @@ class QueryWatch(Watch):
             return f"the last batch in the query's log started {self.age / 60:.0f} minutes ago"
         if self.interval is None:
             return "the query's log does not show how often the query starts a batch"
-        return f"the query's batches start up to {self.interval:.0f} s apart, too long to wait"
+        return (
+            f"the query's batches start up to {self.interval:.0f} s apart, so migrate did not wait "
+            "for the next one"
+        )
 
 
 NO_WATCH = Watch(None, None, None)

@@ -248,7 +248,7 @@ CSV_PASSED_AS_JSON = input_error(
 CUT_OVER_RECORD_SHOWN = input_error(
     "cut-over-record-shown",
     "{name}: this file is the record of a cut-over",
-    "open record.html in the same directory",
+    "open record.html in the same directory; the plan is plan.json in this directory",
 )
 DESCRIBE_DENIED = service_error(
     "describe-denied",

@@ -281,7 +281,7 @@ def test_wait_does_not_depend_on_clock_of_machine_that_saved_plan(
     ("apart", "says"),
     [
         (2.0, "with --execute, `migrate` first waits 4 s for a sign of a running job"),
-        (300.0, "a checkpoint about every 300 s, too long to wait"),
+        (300.0, "a checkpoint about every 300 s, so migrate did not wait"),
     ],
 )
 def test_dry_run_announces_wait_but_does_not_wait(

@@ -24,7 +24,7 @@ from migrate.extensions.savepoints.write import write_savepoint
 from migrate.inputs.flink.choose_source import choose, choose_leniently
 from migrate.inputs.flink.extract import Extraction, read
 from migrate.inputs.flink.source import topics_of
-from migrate.inputs.position_inputs import parse_side, side_input
+from migrate.inputs.position_inputs import SIDE_PREFIXES, SideKind, parse_side, side_input
 from migrate.model.catalog import LOCATION_NOT_A_DIRECTORY, LOCATION_NOT_EMPTY
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
@@ -107,6 +107,7 @@ def to_flink(
         BrokerError: the broker did not answer, or it denied the request.
         OSError: the directory cannot be written.
     """
+    _check_order(str(savepoint), from_side)
     request = move_request(SAVEPOINT, arguments)
     directory = _output_directory(out)
     path, _ = directory.to_read
@@ -220,6 +221,19 @@ def _write(
     changed = sum(map(len, new_offsets.values()))
     log.info(f"wrote {new}: {counted(changed, 'partition')} changed, everything else unchanged")
     return NewSavepoint(new, partitions, warnings)
+
+
+def _check_order(savepoint: str, from_side: str) -> None:
+    """Raise UsageError if the positions were passed as the savepoint."""
+    if savepoint.partition(":")[0] not in SIDE_PREFIXES:
+        return
+    is_swapped = parse_side(from_side).kind is SideKind.CHECKPOINT
+    positions = redact_url(savepoint)
+    chk = redact_url(from_side) if is_swapped else "SAVEPOINT"
+    raise UsageError(
+        f"{positions} is not a savepoint; pass the savepoint first, and the positions with "
+        f"{option('from_side')}: migrate to-flink {chk} --from {positions}"
+    )
 
 
 def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:

@@ -40,6 +40,8 @@ _LONGEST_TEXT = 2_000
 
 _Answer = TypeVar("_Answer", bound=BaseModel)
 # An address without a scheme must have a port, because a bare word could be anything.
+# Paths that a user copies together with the address from a browser or from Flink's documentation.
+_COPIED_PATH = re.compile(r"/(?:jobs/overview|overview|config)?/*$")
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):[0-9]+/?")
 
 
@@ -106,7 +108,7 @@ def request(url: str, path: str, body: object = None) -> bytes:
     check_address(url)
     parts, address = urlsplit(url), _display_address(url)
     http_request = urllib.request.Request(
-        f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}{path}",
+        f"{parts.scheme}://{parts.netloc}{_COPIED_PATH.sub('', parts.path)}{path}",
         data=json.dumps(body).encode() if body is not None else None,
         headers={"Content-Type": "application/json"},
     )

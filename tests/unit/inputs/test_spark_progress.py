@@ -40,7 +40,7 @@ def _batches(ages: Mapping[int, float]) -> dict[str, str]:
         (
             {0: 200, 1: 80},
             None,
-            "the query's batches start up to 120 s apart, too long to wait",
+            "the query's batches start up to 120 s apart, so migrate did not wait for the next one",
         ),
         ({0: 7210, 1: 7200}, None, "the last batch in the query's log started 120 minutes ago"),
     ],

@@ -61,6 +61,8 @@ def _closed() -> str:
     [
         ("", "/jobs/overview"),
         ("/", "/jobs/overview"),
+        ("/jobs/overview", "/jobs/overview"),  # the address that a browser or `curl` shows
+        ("/proxy/flink/config/", "/proxy/flink/jobs/overview"),
         ("/proxy/flink/", "/proxy/flink/jobs/overview"),
     ],
 )
