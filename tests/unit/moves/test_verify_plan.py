@@ -461,7 +461,7 @@ def test_checkpoint_path_with_colon_is_read(tmp_path: Path) -> None:
     write_source(tmp_path / "plans:old" / "chk-3", {0: splits("orders", [7])})
     with pytest.raises(InputError) as refused:
         verify("plans:old/chk-3", "spark:nope")
-    assert message_of(refused.value).facts == {"location": "nope"}
+    assert message_of(refused.value).facts == {"location": "nope", "alike": []}
     with pytest.raises(UsageError, match="did you mean plan:new/chk-3"):
         verify("plans:new/chk-3", "spark:nope")
 
