@@ -194,6 +194,38 @@ def test_option_execute_reports_rollback_file_and_second_run_changes_nothing(
     assert broker.committed(group) == {(topic, 0): 1}
 
 
+def test_plan_applied_after_rollback_reports_existing_group_and_rollback(
+    tmp_path: Path, broker: Broker, group: str, chk: Path
+) -> None:
+    """Regression: The plan's warning that the group does not exist was printed again."""
+    base = ("-b", broker.bootstrap_servers)
+    plan, back, forth = (tmp_path / name for name in ("plan.json", "back.json", "forth.json"))
+    saved = migrate("commit-group", chk, "--group", group, *base, "--plan-out", plan)
+    assert (saved.code, "[new-group]" in saved.stderr) == (0, True), saved.stderr
+    execute = ("--execute", "--yes", "--rollback-file")
+    apply = ("commit-group", "--plan", plan, *base, *execute)
+    assert migrate(*apply, back).code == 0
+    undone = migrate("rollback", back, *execute, forth)
+    assert undone.code == 0, undone.stderr
+
+    again = migrate(*apply, tmp_path / "again.json")
+    assert again.code == 0, again.stderr
+    assert "[new-group]" not in again.stderr
+    assert f"group {group}: Empty, classic, 0 members, 0 committed offsets\n" in again.stderr
+    wrote = "an earlier rollback by migrate wrote this file and removed the group's offsets"
+    assert f"{forth}: {wrote}\n" in again.stderr
+
+    broker.commit(
+        group, {partition: offset + 1 for partition, offset in broker.committed(group).items()}
+    )
+    refused = migrate("rollback", tmp_path / "again.json")
+    assert refused.code == 4
+    assert (
+        "and consumers with auto.offset.reset=latest skip the records that arrive" in refused.stderr
+    )
+    assert " 0 records" not in refused.stderr
+
+
 def test_option_execute_requires_option_yes_without_terminal(
     tmp_path: Path, broker: Broker, group: str, chk: Path
 ) -> None:
@@ -254,6 +286,7 @@ def test_active_group_is_refused_with_escaped_member_names(
             assert "\x1b" not in result.stderr
             assert "\nrefused: not" not in result.stderr
             assert [topic, "0", "3"] in [line.split()[:3] for line in result.stderr.splitlines()]
+            assert "offsets.retention.minutes" not in result.stderr
     finally:
         consumer.close()
 
