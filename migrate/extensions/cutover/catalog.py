@@ -455,6 +455,20 @@ START_COMMAND_NOT_RUN = stop(
     "the start command cannot be run: {error}",
     "correct the key `start` in the spec, and rerun the command",
 )
+START_COMMAND_WITHOUT_CONSUMERS = stop(
+    "start-command-without-consumers",
+    "the start command succeeded, but {target} had neither a member nor a commit within {limit} "
+    "(timeouts.first-batch); migrate does not run this command again",
+    "check that the consumers use this group; if they are not running, start them yourself, and "
+    "rerun the command",
+)
+START_COMMAND_WITHOUT_QUERY = stop(
+    "start-command-without-query",
+    "the start command succeeded, but no query has started from {location} within {limit} "
+    "(timeouts.first-batch); migrate does not run the same command again",
+    "check that {location} is the query's checkpointLocation; then start the query yourself, or "
+    "correct the key `start` in the spec, and rerun the command",
+)
 START_EXIT_CODE_MISSING = stop(
     "start-exit-code-missing",
     "the start command was run, but its exit code was not recorded (for example, because the "

@@ -8,8 +8,11 @@ around the command writes the exit code to a file for later runs.
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import os
 import re
+import shlex
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -40,6 +43,16 @@ code=$?
 echo $code >"$0.tmp" && mv "$0.tmp" "$0"
 exit $code
 """
+
+
+def command_checksum(command: str | Sequence[str]) -> str:
+    """Return the SHA-256 of a command, in hex; a shell line and a list of words always differ."""
+    return hashlib.sha256(json.dumps(command).encode()).hexdigest()
+
+
+def command_line(command: str | Sequence[str]) -> str:
+    """Return a command as a printable shell line. Do not store it, because it may have secrets."""
+    return printable(command if isinstance(command, str) else shlex.join(command))
 
 
 class Command:

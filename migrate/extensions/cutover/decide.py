@@ -18,7 +18,14 @@ from enum import Enum, auto
 
 from decoder import StopKind
 from migrate.extensions.cutover import catalog
-from migrate.extensions.cutover.facts import Facts, JobToStop, Unavailable, require
+from migrate.extensions.cutover.command import command_checksum
+from migrate.extensions.cutover.facts import (
+    Facts,
+    JobToStop,
+    LocationFacts,
+    Unavailable,
+    require,
+)
 from migrate.extensions.cutover.target_state import (
     Content,
     Started,
@@ -334,8 +341,8 @@ def decide_start(facts: Facts) -> Decision:
     match facts.start_status:
         case "running":
             return Done("the command of an earlier run is running")
-        case 0:
-            return Done("the command of an earlier run succeeded")
+        case 0 if not _is_start_corrected(facts):
+            return Done("the command of an earlier run succeeded, and is not run again")
         case None | "unknown" if begun:
             return Done(reason)  # another client has started the query; do not start a second one
         case "unknown":
@@ -344,10 +351,24 @@ def decide_start(facts: Facts) -> Decision:
             raise CutOverStopped(catalog.START_EXIT_CODE_MISSING())
         case None if is_idle_query(facts):
             raise CutOverStopped(catalog.START_BESIDE_IDLE_QUERY(target=facts.target_name))
-    # The command was never run, or it failed. No batch is committed, so a query that starts now
-    # starts at the planned offsets, even if an earlier query had already read records.
+    # The command was never run, it failed, or it was corrected. No batch is committed, so a query
+    # that starts now starts at the planned offsets, even if an earlier query had read records.
     check_stopped(facts)
     return Action.START
+
+
+def _is_start_corrected(facts: Facts) -> bool:
+    """Return whether a changed command can follow a command that succeeded but started no query.
+
+    An unchanged command is not run again, because its query might start later. Before a primed
+    location has a new batch, the location does not show whether a query has started.
+    """
+    target, command, earlier = facts.target, facts.spec.start, facts.record.start
+    if not isinstance(target, LocationFacts) or target.has_logs:
+        return False
+    if command is None or earlier is None or earlier.command_sha256 is None:
+        return False
+    return earlier.command_sha256 != command_checksum(command)
 
 
 def decide_first_batch(facts: Facts) -> Decision:

@@ -166,6 +166,9 @@ class StartReport(Model):
 
     at: str
     returned: int | None
+    command_sha256: Sha256 | None = Field(
+        default=None, description="the SHA-256 of the command; null in records of earlier releases"
+    )
 
 
 class DowntimePart(Model):

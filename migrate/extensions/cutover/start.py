@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from migrate.extensions.cutover import catalog
+from migrate.extensions.cutover.command import command_checksum, command_line
 from migrate.extensions.cutover.context import CutOverContext, poll
 from migrate.extensions.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable, require
 from migrate.extensions.cutover.observe import observe, read_group
@@ -19,6 +20,7 @@ from migrate.extensions.cutover.watch_lag import watched_lag
 from migrate.inputs.spark_log_entries import EmptyEntry
 from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
+from migrate.model.message import Message
 from migrate.model.warning import warn
 from migrate.model.wording import parse_duration
 
@@ -34,8 +36,13 @@ def start(context: CutOverContext, facts: Facts) -> str:
     """
     command, start_command = context.spec.start, context.start_command
     assert command is not None  # ``decide_start`` has checked that the spec has a command
-    before = context.record.model.start
-    context.record.change(start=StartReport(at=now(), returned=None))
+    before, checksum = context.record.model.start, command_checksum(command)
+    if facts.start_status == 0:  # the target was read immediately before
+        log.info(
+            f"no query has started from {facts.target_name} since the earlier start command "
+            "succeeded; running the changed command"
+        )
+    context.record.change(start=StartReport(at=now(), returned=None, command_sha256=checksum))
     try:
         process = start_command.start(command, context.file.base)
     except (OSError, ValueError) as error:  # ValueError: the locale cannot encode the command
@@ -85,16 +92,26 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
                 return text
             _check_command(context)
             stage.seen(_progress(context, facts))
-    target = require(facts.target)
+    details = context.start_command.last_lines()
+    if context.start_command.status() == 0 and (command := context.spec.start) is not None:
+        details = ("the start command:", f"  {command_line(command)}", *details)
+    raise CutOverStopped(_why_no_batch(context, facts), details=details)
+
+
+def _why_no_batch(context: CutOverContext, facts: Facts) -> Message:
+    """Return the reason that no batch, member, or commit was seen in time."""
+    target, limit = require(facts.target), context.spec.timeouts.first_batch
+    succeeded = context.start_command.status() == 0
     if not isinstance(target, LocationFacts):
-        missing = catalog.NO_MEMBER_SEEN(target=facts.target_name, limit=limit)
-    elif (batch := last_planned_query_batch(facts, target)) is not None:
-        missing = catalog.FIRST_BATCH_NOT_COMMITTED(batch=batch, limit=limit)
-    elif target.has_logs:
-        missing = catalog.NO_BATCH_IN_TIME(limit=limit)
-    else:  # Spark creates the directories of its logs even without new records
-        missing = catalog.NO_QUERY_STARTED(location=target.name, limit=limit)
-    raise CutOverStopped(missing, details=context.start_command.last_lines())
+        no_member = catalog.START_COMMAND_WITHOUT_CONSUMERS if succeeded else catalog.NO_MEMBER_SEEN
+        return no_member(target=facts.target_name, limit=limit)
+    if (batch := last_planned_query_batch(facts, target)) is not None:
+        return catalog.FIRST_BATCH_NOT_COMMITTED(batch=batch, limit=limit)
+    if target.has_logs:
+        return catalog.NO_BATCH_IN_TIME(limit=limit)
+    # Spark creates the directories of its logs even without new records.
+    no_query = catalog.START_COMMAND_WITHOUT_QUERY if succeeded else catalog.NO_QUERY_STARTED
+    return no_query(location=target.name, limit=limit)
 
 
 def warn_of_failed_command(context: CutOverContext) -> None:

@@ -128,7 +128,9 @@ def test_start_command_is_not_rerun_if_run_that_started_it_was_killed(tmp_path: 
     assert reason_done(context, "start") == "the command of an earlier run is running"
     (tmp_path / "go").touch()
     _await_end(context)
-    assert reason_done(context, "start") == "the command of an earlier run succeeded"
+    assert reason_done(context, "start") == (
+        "the command of an earlier run succeeded, and is not run again"
+    )
 
 
 def test_start_command_with_unknown_result_is_not_rerun(tmp_path: Path) -> None:
@@ -261,7 +263,7 @@ def test_first_batch_step_fails_if_log_entry_stays_empty(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        ("true", "no-query-started"),
+        ("true", "start-command-without-query"),
         ("mkdir query/offsets", "no-batch-in-time"),
         (
             "mkdir query/offsets; printf 'v1\\n{}\\n{}' >query/offsets/0",
@@ -288,6 +290,69 @@ def test_timeout_of_first_batch_step_explains_missing_batch(
     (reason,) = late.value.reasons
     assert isinstance(reason, Message)
     assert (reason.code, reason.facts["limit"]) == (code, "50ms")
+
+
+def _rerun_start(spec: Path) -> str | None:
+    """Run the start step of a new run, and return the reason that it has nothing to do, or None."""
+    context = open_context(spec)
+    if (reason := reason_done(context, "start")) is None:
+        act(context, "start")
+        _await_end(context)
+    return reason
+
+
+def test_corrected_start_command_is_run_if_earlier_command_started_no_query(
+    tmp_path: Path,
+) -> None:
+    """Regression: A command that had ended with 0 was never run again, even after a correction."""
+    spec = _seeded(tmp_path, "echo A >>ran")
+    spec.write_text(spec.read_text().replace("2m", "50ms"))
+    first, not_again = (
+        spec.read_text(),
+        "the command of an earlier run succeeded, and is not run again",
+    )
+    assert _rerun_start(spec) is None
+    assert _rerun_start(spec) == not_again
+    with pytest.raises(CutOverStopped) as stopped:
+        act(open_context(spec), "first-batch")
+    assert stopped.value.codes == ["start-command-without-query"]
+    assert stopped.value.details[:2] == ("the start command:", "  echo A >>ran")
+    assert "echo A" not in open_context(spec).record.path.read_text()
+    assert (tmp_path / "ran").read_text() == "A\n"
+
+    spec.write_text(first.replace("echo A", "echo B"))
+    assert _rerun_start(spec) is None
+    assert _rerun_start(spec) == not_again
+    assert (tmp_path / "ran").read_text() == "A\nB\n"
+
+    # As soon as a query has started, no command is run, even if it has changed again.
+    (tmp_path / "query" / "offsets").mkdir()
+    spec.write_text(first)
+    assert _rerun_start(spec) == not_again
+    assert (tmp_path / "ran").read_text() == "A\nB\n"
+
+
+def test_changed_start_command_is_not_run_after_command_of_earlier_release(tmp_path: Path) -> None:
+    """The record of an earlier release does not show which command was run."""
+    spec = _seeded(tmp_path, "echo A >>ran")
+    assert _rerun_start(spec) is None
+    context = open_context(spec)
+    context.record.change(start=StartReport(at=now(), returned=0))
+    spec.write_text(spec.read_text().replace("echo A", "echo B"))
+    assert _rerun_start(spec) is not None
+    assert (tmp_path / "ran").read_text() == "A\n"
+
+
+def test_first_batch_step_reports_no_query_start_if_command_is_running(tmp_path: Path) -> None:
+    spec = _seeded(tmp_path, "while ! test -e go; do sleep 0.05; done")
+    spec.write_text(spec.read_text().replace("2m", "50ms"))
+    context = open_context(spec)
+    act(context, "start")
+    with pytest.raises(CutOverStopped) as stopped:
+        act(context, "first-batch")
+    (tmp_path / "go").touch()
+    assert stopped.value.codes == ["no-query-started"]
+    _await_end(context)
 
 
 def test_first_batch_step_reports_no_query_start_if_spec_has_no_start_command(
