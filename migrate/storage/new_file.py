@@ -64,6 +64,29 @@ def check_new_file(name: str, path: Path) -> None:
         raise UsageError(f"{named}: {problem}") from error
 
 
+def check_new_directory(directory: Path, *, staged: bool) -> None:
+    """Check that a new directory can be written, by creating and removing a temporary directory.
+
+    The temporary directory is created in the nearest existing directory. Missing parents are not
+    created, and nothing remains.
+
+    Args:
+        directory: the final path, which is missing or an empty directory.
+        staged: True if ``new_directory`` will write the directory, which requires write access to
+            its parent; False if the files will be written in place.
+
+    Raises:
+        OSError: no directory can be created. ``filename`` is the nearest existing directory.
+    """
+    first = directory.parent if staged else directory
+    existing = next(path for path in (first, *first.parents) if path.exists())
+    prefix = _stage_prefix(directory) if staged else ".migrate-"
+    try:
+        Path(tempfile.mkdtemp(prefix=prefix, dir=existing)).rmdir()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(existing)) from error
+
+
 def already_there(path: Path | str, kind: str = "file") -> Refused:
     """Return the refusal for an existing path; ``kind`` is "file" or "directory"."""
     return Refused(ALREADY_EXISTS(path=path, kind=kind))
@@ -268,7 +291,7 @@ def new_directory(directory: Path, name: str) -> Iterator[Path]:
     """
     with _name_errors(name):
         directory.parent.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+        stage = Path(tempfile.mkdtemp(prefix=_stage_prefix(directory), dir=directory.parent))
     try:
         with _name_errors(name):
             yield stage
@@ -280,6 +303,11 @@ def new_directory(directory: Path, name: str) -> Iterator[Path]:
         shutil.rmtree(stage, ignore_errors=True)
         raise
     sync_folder(directory.parent)
+
+
+def _stage_prefix(directory: Path) -> str:
+    """Return the start of the name of a directory's stage; ``find_unfinished`` searches for it."""
+    return f".{directory.name}."
 
 
 def find_unfinished(directory: Path) -> list[Path]:

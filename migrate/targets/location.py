@@ -16,7 +16,7 @@ from pathlib import Path
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.model.errors import UsageError
 from migrate.storage.files import Files
-from migrate.storage.new_file import write_pieces
+from migrate.storage.new_file import check_new_directory, write_pieces
 from migrate.storage.uris import complete_slashes, dbfs_path, mount_of, why_no_path
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
@@ -57,6 +57,14 @@ class LocalDirectory:
     def to_read(self) -> tuple[str, Files]:
         """The path of the directory, and the ``Files`` object that reads from it."""
         return str(self.path), Files()
+
+    def check_writable(self) -> None:
+        """Check that this directory, which is missing or empty, can be written; change nothing.
+
+        Raises:
+            OSError: as in ``check_new_directory``.
+        """
+        check_new_directory(self.path, staged=not self.mounted)
 
     def write(self, path: str, content: bytes) -> None:
         """Write or replace a file."""

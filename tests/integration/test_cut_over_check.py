@@ -83,6 +83,25 @@ def test_dry_run_lists_all_obstacles_together(broker: Broker, tmp_path: Path) ->
     assert broker.committed(spec.name) == {}
 
 
+def test_dry_run_refuses_checkpoint_dir_that_cannot_be_written(
+    broker: Broker, tmp_path: Path
+) -> None:
+    """Regression: The dry run found no obstacle, and ``apply`` failed after the stop."""
+    spec, fields = tmp_path / "orders.yaml", _fields(broker, create_golden_topics(broker, "orders"))
+    fields["move"]["gone"] = "skip"
+    spec.write_text(yaml.safe_dump({**fields, "target": {"checkpoint-dir": "/proc/new/query"}}))
+    for mode in ((), ("--execute", "--yes")):
+        refused = migrate("cut-over", spec, *mode)
+        assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+        assert (
+            "refused: target.checkpoint-dir /proc/new/query cannot be written, because no "
+            "directory can be created in /proc (" in refused.stderr
+        )
+    spec.write_text(yaml.safe_dump(fields))
+    assert migrate("cut-over", spec).code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["orders.cut-over", spec.name]
+
+
 def test_dry_run_refuses_savepoint_without_evidence_of_stop(broker: Broker, tmp_path: Path) -> None:
     """Regression: The dry run found no obstacle, but the run refused the savepoint at "apply"."""
     names = create_golden_topics(broker, "orders", "payments")

@@ -10,6 +10,12 @@ ALL_STOPS_FAILED = stop(
     "Flink has failed to stop this job {attempts} times",
     "fix the cause that Flink's log shows, and rerun the command",
 )
+CHECKPOINT_DIR_NOT_WRITABLE = refusal(
+    "checkpoint-dir-not-writable",
+    "target.checkpoint-dir {location} cannot be written, because no directory can be created in "
+    "{directory} ({error})",
+    "make {directory} writable, or set target.checkpoint-dir to a directory that migrate can write",
+)
 CHECKPOINT_DIR_UNUSABLE = refusal(
     "checkpoint-dir-unusable",
     "target.checkpoint-dir {problem}",

@@ -34,6 +34,7 @@ from migrate.storage.files import Files
 from migrate.storage.uris import is_uri, path_of
 from migrate.targets.group.commit import commit_refusals
 from migrate.targets.group.newer_commits import newer_commit_refusals
+from migrate.targets.location import LocalDirectory
 from migrate.targets.seed import check_free
 
 # The maximum time for which a failed read of the newest checkpoint is retried. Flink may delete the
@@ -222,6 +223,32 @@ def _check_target(context: CutOverContext) -> None:
         # The ``apply`` step checks the content of a location to adopt.
         if not (context.adopt and location.names()):
             check_free(location)
+        check_location_writable(context)
+
+
+def check_location_writable(context: CutOverContext) -> None:
+    """Refuse a local checkpoint location that this run could not write.
+
+    An object store, a location to adopt, and the location of a ``prime`` command, which may run as
+    a different user, are not checked.
+
+    Raises:
+        Refused: no directory can be created for the location.
+        OSError: the location cannot be listed.
+    """
+    location = context.location()
+    if not isinstance(location, LocalDirectory) or context.spec.states:
+        return
+    if context.adopt and location.names():
+        return
+    try:
+        location.check_writable()
+    except OSError as error:
+        raise Refused(
+            catalog.CHECKPOINT_DIR_NOT_WRITABLE(
+                location=location.name, directory=error.filename, error=error.strerror
+            )
+        ) from error
 
 
 def _check_sink(context: CutOverContext) -> None:

@@ -24,6 +24,7 @@ from migrate.extensions.cutover.downtime import LAST_STEP, DowntimePrediction, d
 from migrate.extensions.cutover.downtime_inputs import predict_downtime
 from migrate.extensions.cutover.facts import Facts, JobToStop, Unavailable
 from migrate.extensions.cutover.observe import observe
+from migrate.extensions.cutover.preflight import check_location_writable
 from migrate.extensions.cutover.read_spec import read_spec
 from migrate.extensions.cutover.record import Record, check_writable, locked, now
 from migrate.extensions.cutover.report import CutOverRecord
@@ -45,7 +46,7 @@ from migrate.model.warning import warn
 from migrate.planning import Plan
 from migrate.storage.uris import local_path
 
-_BACK = "back"
+_APPLY, _BACK = "apply", "back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,8 @@ def _dry_run(context: CutOverContext) -> tuple[Sequence[StepResult], DowntimePre
     ]
     if rest:
         check_writable(context.record.folder)
+    if any(result.name == _APPLY for result in rest):  # ``check`` may have been done earlier
+        check_location_writable(context)
     checked = any(result.name == "check" and result.state == "ok" for result in results)
     if context.spec.rehearse is not None and checked:
         results.append(StepResult("rehearse", "ok", rehearse(context)))

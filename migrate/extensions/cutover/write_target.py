@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import uuid
+from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
@@ -57,14 +58,26 @@ def write(context: CutOverContext, facts: Facts) -> str:
     record.change(state="begun", moved_with=moved_with, written=None)
     try:
         text = _commit(context) if location is None else _write_location(context, location)
-    except (Refused, PrimingFailed):
+    except (Refused, PrimingFailed, OSError) as error:
         # If nothing was written, restore the record. The user can then change the spec.
-        if location is None or not location.names():
+        if _is_unwritten(location, error):
             context.target_state = NOT_WRITTEN
             record.change(moved_with=before.moved_with, written=before.written)
         raise
     _record_written(context)
     return text
+
+
+def _is_unwritten(location: LocalDirectory | RemoteDirectory | None, error: Exception) -> bool:
+    """Return whether it is certain that a failed write has not changed the target.
+
+    After a system error, only the listing of a local directory shows this.
+    """
+    if isinstance(error, OSError) and not isinstance(location, LocalDirectory):
+        return False
+    with suppress(OSError):
+        return location is None or not location.names()
+    return False
 
 
 def _commit(context: CutOverContext) -> str:

@@ -6,6 +6,8 @@ import errno
 import itertools
 import os
 import secrets
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from migrate.model.option_names import spec_notation
 from migrate.storage.files import Files
 from migrate.storage.new_file import (
     add_path_to_errors,
+    check_new_directory,
     check_new_file,
     replace_file,
     write_directory,
@@ -277,3 +280,45 @@ def test_existing_or_unwritable_path_of_file_option_is_refused_with_reason(tmp_p
     with spec_notation({}, ["rollback_file"]), pytest.raises(UsageError) as unusable:
         check_new_file("rollback_file", nowhere)
     assert str(unusable.value) == f"{nowhere}: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("mode", "staged", "directory", "denied"),
+    [
+        (0o755, True, "open/query", None),
+        (0o755, True, "open/new/query", None),
+        (0o555, True, "closed/query", "closed"),
+        (0o555, True, "closed/new/query", "closed"),
+        # An existing empty directory is replaced by rename, which changes its parent.
+        (0o555, True, "closed/empty", "closed"),
+        (0o555, False, "closed/empty", None),
+    ],
+)
+def test_check_for_writable_directory_tries_the_same_place_as_the_write(
+    tmp_path: Path, mode: int, staged: bool, directory: str, denied: str | None
+) -> None:
+    parent = tmp_path / directory.partition("/")[0]
+    (parent / "empty").mkdir(parents=True)
+    parent.chmod(mode)
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from migrate.storage.new_file import check_new_directory\n"
+        "try: check_new_directory(Path(sys.argv[1]), staged=sys.argv[2] == 'True')\n"
+        "except PermissionError as error: print(error.filename)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / directory), str(staged)]
+    drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    if os.geteuid() == 0:
+        if subprocess.run([*drop, "true"], capture_output=True).returncode != 0:
+            pytest.skip("root cannot drop its capabilities here, and modes do not apply to root")
+        command = [*drop, *command]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == (str(tmp_path / denied) if denied is not None else "")
+    parent.chmod(0o755)
+    assert [path.name for path in parent.rglob("*")] == ["empty"]
+
+
+def test_check_for_writable_directory_detects_virtual_file_system() -> None:
+    with pytest.raises(OSError) as denied:
+        check_new_directory(Path("/proc/queries/orders"), staged=True)
+    assert denied.value.filename == "/proc"

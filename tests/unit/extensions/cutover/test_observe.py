@@ -157,6 +157,30 @@ def test_file_as_savepoint_folder_is_refused(flink: tuple[Flink, str], tmp_path:
     assert _refused(context) == [("folder-is-file", facts)]
 
 
+@pytest.mark.parametrize("existing", ["/proc", "/sys/fs"])
+def test_unwritable_checkpoint_dir_is_refused_before_stop(
+    existing: str, flink: tuple[Flink, str], tmp_path: Path
+) -> None:
+    """Regression: The check found no obstacle, and ``apply`` failed after the stop.
+
+    Not even root can create a directory in these file systems, but their mode bits allow it.
+    """
+    target = f"{existing}/queries/orders"
+    context = _context(tmp_path, flink[1], target={"checkpoint-dir": target})
+    _, (code, facts) = _refused(context)  # the first refusal is about the missing checkpoint
+    assert code == "checkpoint-dir-not-writable"
+    assert (facts["location"], facts["directory"]) == (target, existing)
+
+
+def test_check_for_writable_checkpoint_dir_changes_nothing(
+    flink: tuple[Flink, str], tmp_path: Path
+) -> None:
+    context = _context(tmp_path, flink[1], target={"checkpoint-dir": "queries/orders"})
+    before = sorted(tmp_path.rglob("*"))
+    assert _refused(context) == [("no-completed-checkpoint", {})]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_check_step_reports_idle_tasks_failed_checkpoint_and_missing_program(
     flink: tuple[Flink, str], tmp_path: Path
 ) -> None:

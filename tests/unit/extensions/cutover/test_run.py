@@ -244,6 +244,29 @@ def test_cut_over_dry_run_fails_if_record_cannot_be_written(
     assert migrate("cut-over", world.spec, *mode).code == 0
 
 
+def test_dry_run_before_apply_is_refused_if_checkpoint_dir_is_not_writable(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: After ``apply`` failed, the dry run found no obstacle again.
+
+    The ``check`` step is then done, so it does not check the location.
+    """
+    monkeypatch.setitem(_ACTIONS, "apply", Action.WRITE)
+    monkeypatch.setattr(run, "STEPS", (world.step("look"), world.step("apply")))
+    monkeypatch.setattr(run, "NAMES", ("look", "apply"))
+    world.is_done = {"look": "a plan was already made"}
+    assert migrate("cut-over", world.spec).code == 0
+    world.spec.write_text(
+        world.spec.read_text().replace("checkpoint-dir: query", "checkpoint-dir: /proc/queries/q")
+    )
+    dry = migrate("cut-over", world.spec)
+    assert (dry.code, dry.stdout) == (4, ""), dry.stderr
+    assert "/proc/queries/q cannot be written" in dry.stderr
+    # The location is written already, so the run no longer needs a writable directory.
+    world.is_done |= {"apply": "the location contains the planned offsets"}
+    assert migrate("cut-over", world.spec).code == 0
+
+
 @pytest.mark.parametrize(
     ("is_done", "told", "ran"),
     [

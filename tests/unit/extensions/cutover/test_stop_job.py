@@ -495,7 +495,8 @@ def test_adopted_location_is_reported_as_written_despite_full_disk(
     [
         ("check", "this run has not written the target"),
         ("record", "this run has not written the target"),
-        ("location", "the target may be incomplete"),
+        ("location", "this run has not written the target"),
+        ("part of location", "the target may be incomplete"),
         ("record after location", "the target is written"),
     ],
 )
@@ -532,7 +533,11 @@ def test_message_for_failed_write_of_seed_reports_state_of_target(
         monkeypatch.setattr(f"{of_write}check_plan", _refuse)
     else:
         monkeypatch.setattr(f"{of_write}check_plan", lambda *_: None)
-        writes = _full_location if fails == "location" else write_last
+        writes = write_last
+        if fails == "location":
+            writes = _full_location
+        elif fails == "part of location":
+            writes = _full_after_first_file
         monkeypatch.setattr(f"{of_write}write_seed", writes)
     with pytest.raises((OSError, MigrateError)):
         cut_over(seeded, execute=True)
@@ -546,6 +551,31 @@ def _refuse(*_: object) -> None:
 
 def _full_location(*_: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _full_after_first_file(_: object, location: LocalDirectory, *__: object) -> None:
+    location.write("metadata", b"")
+    _full_location()
+
+
+def test_checkpoint_dir_can_be_changed_after_it_could_not_be_written(
+    seeded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: The message advised a different directory, but the next run refused the change.
+
+    ``target.checkpoint-dir`` may not change after the target was written.
+    """
+    _not_written(seeded)
+    shutil.rmtree(seeded.parent / "query")
+    _only_apply(monkeypatch)
+    monkeypatch.setattr("migrate.extensions.cutover.write_target.check_plan", lambda *_: None)
+    with monkeypatch.context() as full, pytest.raises(OSError, match="No space left"):
+        full.setattr("migrate.extensions.cutover.write_target.write_seed", _full_location)
+        cut_over(seeded, execute=True)
+    spec = yaml.safe_load(seeded.read_text())
+    seeded.write_text(yaml.safe_dump({**spec, "target": {"checkpoint-dir": "other"}}))
+    assert cut_over(seeded, execute=True).steps[0].state == "done"
+    assert (seeded.parent / "other/metadata").exists()
 
 
 def test_rollback_works_without_readable_plan(seeded: Path) -> None:
