@@ -83,14 +83,16 @@ def _check_outside_others(location: Location) -> None:
     path, files = location.to_read
     for _ in range(_PARENT_LEVELS):
         path = posixpath.dirname(path)
-        names, head = None, b""
+        names, head, is_query = None, b"", False
         with contextlib.suppress(OSError):  # the user might lack permission to read this parent
             names = files.list_directory(path)
             if METADATA_FILE in (names or ()):
                 head = files.read_range(join(path, METADATA_FILE), 0, len(_MAGIC))
+            if looks_like_location(names or ()):
+                is_query = files.is_file(join(path, _METADATA))
         if head == _MAGIC or "taskowned" in (names or ()):
             raise Refused(LOCATION_INSIDE_CHECKPOINT(directory=location.name, path=path))
-        if looks_like_location(names or ()):
+        if is_query:
             raise Refused(LOCATION_INSIDE_QUERY(directory=location.name, path=path))
 
 

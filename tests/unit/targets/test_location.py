@@ -263,6 +263,14 @@ def test_directory_inside_location_of_query_is_refused(
         assert refused.value.codes == ["location-inside-query"]
 
 
+def test_location_below_folders_with_common_names_is_accepted(tmp_path: Path, memory: str) -> None:
+    """Only the ``metadata`` file of a query shows that a parent is a checkpoint location."""
+    for root in (str(tmp_path / "lake"), memory):
+        for name in ("metadata/v1.json", "sources/0"):
+            location(root).write(name, b"v1")
+        check_free(location(f"{root}/query"))
+
+
 def test_file_is_refused_as_location(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Refused) as refused:
