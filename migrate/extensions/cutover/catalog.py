@@ -359,7 +359,8 @@ RESTARTED_JOB_AND_READERS = stop(
     "restarted-job-and-readers",
     "job {job} was restarted as {job_id} ({state}) and has written output since the savepoint; "
     "readers have also started from {target}",
-    "stop the job or the readers, and compare their output",
+    "stop the job or the readers, and compare their output; if you returned the job to Flink on "
+    "purpose, this is expected; to move the job again, use a spec with a new {keys}",
 )
 RESTARTED_OR_OTHER_JOB = refusal(
     "restarted-or-other-job",

@@ -305,7 +305,9 @@ def _check_not_started_again(facts: Facts) -> None:
     if facts.record.moved_with is None and facts.spec.stopped_by_others:
         raise Refused(catalog.RESTARTED_OR_OTHER_JOB(**restart))
     if started_work(facts)[0] is Started.YES:
-        raise CutOverStopped(catalog.RESTARTED_JOB_AND_READERS(**restart, target=facts.target_name))
+        keys = "record" if facts.spec.target.is_group else "record, checkpoint-dir, and sink"
+        both_run = catalog.RESTARTED_JOB_AND_READERS
+        raise CutOverStopped(both_run(**restart, target=facts.target_name, keys=keys))
     raise CutOverStopped(catalog.RESTARTED_JOB(**restart))
 
 

@@ -114,7 +114,9 @@ def restart_advice(facts: Facts) -> RestartAdvice:
     warning = "do not start the Flink job from its savepoint"
     if isinstance(restarted, FlinkJob):
         job = f"job {restarted.name} ({restarted.job_id})"
-        return RestartAdvice(f"{warning}, because {job} has resumed from it; move that job")
+        text = f"{warning}, because {job} has resumed from it"
+        # The job may have been returned to Flink on purpose if readers have started.
+        return RestartAdvice(text if started is Started.YES else f"{text}; move that job")
     if started is Started.YES:
         return RestartAdvice(
             f"{warning}, because {reason}; the job would reprocess the same records"

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from decoder import DecodeError
-from migrate.extensions.cutover.catalog import RESTART_UNDETERMINED, RESTART_UNSEEN, RUN_STOPPED
+from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.check_commands import rehearse
 from migrate.extensions.cutover.context import (
     BEING_ROLLED_BACK,
@@ -47,6 +47,16 @@ from migrate.planning import Plan
 from migrate.storage.uris import local_path
 
 _APPLY, _BACK = "apply", "back"
+# The codes of the reasons that a rerun would find again.
+_RERUN_CANNOT_HELP = frozenset(
+    template.code
+    for template in (
+        catalog.RESTARTED_JOB,
+        catalog.RESTARTED_JOB_AND_READERS,
+        catalog.TARGET_START_DIFFERS,
+        catalog.TARGET_START_UNKNOWN,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +178,9 @@ def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
 def _warn_if_restart_unseen(facts: Facts) -> None:
     """Warn if this run may not detect a restarted job."""
     if isinstance(facts.started_again, Unavailable):
-        warn(RESTART_UNDETERMINED(error=str(facts.started_again.error)))
+        warn(catalog.RESTART_UNDETERMINED(error=str(facts.started_again.error)))
     elif facts.spec.flink.rest is None:
-        warn(RESTART_UNSEEN())
+        warn(catalog.RESTART_UNSEEN())
 
 
 def _steps(until: str | None) -> Sequence[Step]:
@@ -362,11 +372,12 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
             if is_recorded:
                 error.written = f"the record {record.folder}"
             raise
-        warn(RUN_STOPPED(when=when, step=name, state=progress.state()))
-        notes = [next_step]
+        warn(catalog.RUN_STOPPED(when=when, step=name, state=progress.state()))
+        codes = error.codes if isinstance(error, MigrateError) else ()
+        notes = [] if _RERUN_CANNOT_HELP.intersection(codes) else [next_step]
         advice = restart_advice(observe(context, "target", "started again", "savepoint"))
         if advice.text:
-            notes.append(f"or {advice.text}" if advice.may_start else advice.text)
+            notes.append(f"or {advice.text}" if advice.may_start and notes else advice.text)
         stopped = CutOverStopped(*error.reasons) if isinstance(error, Refused) else error
         if isinstance(error, Exception):
             add_notes(stopped, *notes)

@@ -192,6 +192,7 @@ def _stopped_job(state: str = "RUNNING", **fields: Any) -> JobToStop:
 _ASKED = {"flink": {"job_id": "a" * 32, "job_name": "orders"}}
 _GOES_ON, _FAILED = StopAttempt(), StopAttempt(problem="no")
 _ENDED = StopAttempt(savepoint="/s/savepoint-1")
+_FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
 
 
 @pytest.mark.parametrize(
@@ -725,6 +726,27 @@ def test_old_savepoint_requires_override_if_flink_is_not_queried(
     assert _decide("apply", _allowing(facts)) is Action.WRITE
 
 
+@pytest.mark.parametrize(
+    ("target", "new"),
+    [
+        (_location(last_planned_batch=0), "a new record, checkpoint-dir, and sink"),
+        (_group(*_BOTH, members=1, by=_ID), "a new record"),
+    ],
+)
+def test_message_about_restarted_job_covers_deliberate_return_to_flink(
+    target: Any, new: str
+) -> None:
+    """Regression: After a documented return to Flink, two messages contradicted each other."""
+    again = FlinkJob("b", "orders", "RUNNING", 9)
+    record = _record(**_SEEDED, state="done", flink=_FINISHED)
+    facts = _facts(record, target=target, started_again=again)
+    message = str(_decide("verify-again", facts))
+    assert "if you returned the job to Flink on purpose, this is expected" in message
+    assert message.endswith(f"to move the job again, use a spec with {new}")
+    advice = restart_advice(facts).text
+    assert advice.endswith("because job orders (b) has resumed from it"), advice
+
+
 def test_rollback_is_refused_if_both_job_and_query_run() -> None:
     again = FlinkJob("b", "orders", "RUNNING", 9)
     facts = _facts(_record(**_SEEDED), target=_location(last_planned_batch=0), started_again=again)
@@ -824,8 +846,6 @@ def test_decisions_of_start_and_first_batch_steps_depend_on_state_of_target(
 
 
 # -- rollback, and restart of the Flink job --------------------------------------------------------
-
-_FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from migrate.extensions.cutover.roll_back import RestartAdvice
 from migrate.extensions.cutover.run import CutOver, StepResult, cut_over
 from migrate.extensions.cutover.steps import Step
 from migrate.model.errors import CutOverStopped, Refused, UsageError, take_notes
+from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.storage.new_file import replace_file
 from tests.support.command import migrate
@@ -502,6 +503,25 @@ def test_interrupted_cut_over_records_failed_step_and_prints_remedy(
     found = world.run()
     assert (found.record.state, found.record.runs[0].end) == ("begun", end)
     assert _kept(found)[-1] == step
+
+
+@pytest.mark.parametrize(
+    ("reason", "helps"),
+    [
+        (catalog.RESTARTED_JOB(job="a", job_id="b", state="RUNNING"), False),
+        (catalog.TARGET_START_DIFFERS(target="t", result="1 lost", page="p"), False),
+        (catalog.NO_BATCH_IN_TIME(limit="1s"), True),
+    ],
+)
+def test_rerun_is_suggested_only_if_it_can_help(reason: Message, helps: bool, world: World) -> None:
+    """Regression: "rerun the command" followed the message that a restarted job must be moved."""
+    world.fails = {"check": CutOverStopped(reason)}
+    with pytest.raises(CutOverStopped) as stopped:
+        world.run(execute=True)
+    notes = take_notes(stopped.value)
+    assert any(note.startswith("rerun the command") for note in notes) == helps
+    assert notes[-1].removeprefix("or ").startswith("start the Flink job from its savepoint")
+    assert notes[-1].startswith("or ") == helps
 
 
 def test_refused_cut_over_records_codes_of_its_reasons(world: World) -> None:
