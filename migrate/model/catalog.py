@@ -588,7 +588,8 @@ LOCATION_NOT_EMPTY = refusal(
 )
 LOCATION_UNFINISHED = refusal(
     "location-unfinished",
-    "{directory} contains an unfinished seed; a run is still writing it, or a run was interrupted",
+    "{directory} is an unfinished checkpoint location; a run is still writing it, or a run was "
+    "interrupted",
     "if no run is active, remove the directory",
 )
 LOG_END_DECREASED = refusal(
@@ -994,7 +995,8 @@ SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN = refusal(
 )
 SEED_IN_USE = refusal(
     "seed-in-use",
-    "{directory} contains more than a seed, so a query has already started from this directory",
+    "{directory} contains more than start offsets, so a query has already started from this "
+    "directory",
     "stop the query; if you no longer need its progress, remove the directory yourself",
 )
 SEVERAL_CLUSTERS = refusal(

@@ -334,7 +334,7 @@ STALE_POSITION_CHANGED_UNDER_STATE = warning(
 )
 UNFINISHED_SEED = warning(
     "remaining-files",
-    "{location} may contain an unfinished seed, and Spark fails on an unfinished seed",
+    "{location} may be unfinished, and Spark fails on an unfinished checkpoint location",
     "remove the directory",
 )
 UNLISTED_PARTITION = warning(

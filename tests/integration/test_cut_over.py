@@ -424,7 +424,9 @@ def test_cut_over_back_succeeds_until_consumers_of_target_have_started(
         assert found.code == code and ", but the plan is for " in found.stderr, found.stderr
     spec.write()
     dry = migrate("cut-over", spec.path, "--back")
-    assert dry.code == 0 and f"remove the seed {query}" in dry.stdout and query.exists()
+    assert (
+        dry.code == 0 and f"remove the checkpoint location {query}" in dry.stdout and query.exists()
+    )
     back = spec.execute("--back")
     assert back.code == 0, back.stderr
     assert not query.exists() and not (spec.folder / "plan.json").exists()

@@ -276,7 +276,7 @@ PRIMED_LOCATION_REMOTE = refusal(
 )
 PRIMED_SEED_DIFFERS = refusal(
     "primed-seed-differs",
-    "the seed in the location differs from the plan",
+    "the start offsets in the location differ from the plan",
     "if this cut-over wrote the location, and no query is running from it, remove the directory, "
     "and rerun the command; otherwise, choose a new directory",
 )
@@ -417,7 +417,7 @@ SCRIPT_MISSING = refusal(
 )
 SEED_BEING_WRITTEN = refusal(
     "seed-being-written",
-    "{location} contains part of a seed that another run is writing",
+    "{location} is incomplete, because another run is writing it",
     "wait until that run has ended, or choose a new directory",
 )
 SEVERAL_RUNNING_JOBS = refusal(

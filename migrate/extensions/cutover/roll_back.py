@@ -222,7 +222,10 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
         return None
     if not facts.spec.states:
         remove = partial(remove_seed, location)
-        return Undo(f"remove the seed {location.name}", partial(_undo_location, context, remove))
+        return Undo(
+            f"remove the checkpoint location {location.name}",
+            partial(_undo_location, context, remove),
+        )
     if not isinstance(location, LocalDirectory):
         raise Refused(catalog.PRIMED_LOCATION_REMOTE(location=location.name))
     rename = partial(context.record.put_aside, location.path)

@@ -120,7 +120,7 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
     context.record.change(query_id=new_id)
     context.target_state = BEING_WRITTEN
     write_seed(planned_streams(read_plan(plan_path), context.record.model), location, new_id)
-    return f"seeded {location.name}"
+    return f"wrote the checkpoint location {location.name}"
 
 
 def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) -> str:

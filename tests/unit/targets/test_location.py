@@ -189,7 +189,7 @@ def test_seed_with_interrupted_write_is_reported_by_next_run(
     with pytest.raises(KeyboardInterrupt):
         write_seed(SOURCES, cast(Location, interrupted))
     (warning,) = caplog.messages
-    assert f"{in_place.name} may contain an unfinished seed" in warning
+    assert f"{in_place.name} may be unfinished" in warning
     interrupted.complete()
     if writes == 1:
         assert content(in_place) == {"metadata": UNFINISHED}
@@ -368,7 +368,7 @@ def test_unfinished_seed_is_recognized_and_removed(in_place: Location) -> None:
 def test_seed_used_by_query_is_not_removed(in_place: Location, name: str) -> None:
     write_seed(SOURCES, in_place)
     in_place.write(name, b"theirs")
-    with pytest.raises(Refused, match="contains more than a seed"):
+    with pytest.raises(Refused, match="contains more than start offsets"):
         remove_seed(in_place)
     assert is_whole(content(in_place)) and read(in_place, name) == b"theirs"
     assert not is_unfinished(in_place)

@@ -430,9 +430,11 @@ def test_rollback_removes_nothing_if_record_cannot_be_written(
 
 def test_rollback_removes_seed_whose_metadata_is_empty(seeded: Path) -> None:
     """Regression: A full disk left an empty file, and the rollback could not be resumed."""
-    (seeded.parent / "query/metadata").write_bytes(b"")
-    assert _run(seeded, "--back", "--nothing-started").code == 0
-    assert not (seeded.parent / "query").exists()
+    query = seeded.parent / "query"
+    (query / "metadata").write_bytes(b"")
+    back = _run(seeded, "--back", "--nothing-started")
+    assert (back.code, f"remove the checkpoint location {query}\n" in back.stderr) == (0, True)
+    assert not query.exists()
 
 
 @pytest.mark.parametrize("fails", ["record", "location"])
@@ -574,7 +576,8 @@ def test_checkpoint_dir_can_be_changed_after_it_could_not_be_written(
         cut_over(seeded, execute=True)
     spec = yaml.safe_load(seeded.read_text())
     seeded.write_text(yaml.safe_dump({**spec, "target": {"checkpoint-dir": "other"}}))
-    assert cut_over(seeded, execute=True).steps[0].state == "done"
+    (applied,) = cut_over(seeded, execute=True).steps
+    assert applied.text == f"wrote the checkpoint location {seeded.parent / 'other'}"
     assert (seeded.parent / "other/metadata").exists()
 
 
