@@ -37,6 +37,15 @@ SPARK_PREFIX = "spark:"
 GROUP_PREFIX = "group:"
 
 
+def prefix_advice(name: str, *prefixes: str) -> str:
+    """Return advice about a target's name that starts with one of the prefixes; "" otherwise.
+
+    The option or the key of a target already states its kind. With the prefix, ``spark:query``
+    would be a directory with this name.
+    """
+    return next((f"omit the prefix {prefix}" for prefix in prefixes if name.startswith(prefix)), "")
+
+
 class Target(NamedTuple):
     """The target of a move.
 

@@ -32,7 +32,7 @@ from migrate.model.policies import (
     parse_topic_map,
     policies_of,
 )
-from migrate.model.positions import SPARK, Target
+from migrate.model.positions import GROUP_PREFIX, SPARK, SPARK_PREFIX, Target, prefix_advice
 from migrate.model.wording import parse_duration
 from migrate.moves.declare_options import READ, Option, ReadArguments, check_combinations
 from migrate.storage.uris import AnyPath, local_path
@@ -565,6 +565,12 @@ class Request(Choice):
         return self.to_kafka if self.to_kafka.is_given else self.kafka
 
 
+def group_name_advice(name: str) -> str:
+    """Return advice about a group's name with the prefix of a target; "" for other names."""
+    advice = prefix_advice(name, GROUP_PREFIX, SPARK_PREFIX)
+    return advice and f"{advice} from the name"
+
+
 def move_request(
     target: Target, arguments: MoveArguments, plan: AnyPath | Plan | None = None
 ) -> Request:
@@ -582,10 +588,8 @@ def move_request(
     brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
     if target.group == "":
         raise UsageError(f"{option('group')} is empty; a variable may be unset")
-    prefix, separator, _ = (target.group or "").partition(":")
-    if separator and prefix in ("group", "spark"):
-        name = redact_url(str(target.group))
-        raise UsageError(f"{option('group', name)}: omit the prefix {prefix}: from the name")
+    if target.group is not None and (advice := group_name_advice(target.group)):
+        raise UsageError(f"{option('group', redact_url(target.group))}: {advice}")
     if target.group is not None and not brokers.is_given:
         raise broker_needed("commit-group")
     if (flink_rest := arguments.get("flink_rest")) is not None:

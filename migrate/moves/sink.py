@@ -22,6 +22,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.message import Message
 from migrate.model.option_names import option
+from migrate.model.positions import SPARK_PREFIX, prefix_advice
 from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import (
     SINK_HIDES_FILES_OF_COPY,
@@ -54,8 +55,8 @@ def named_location(name: str, path: AnyPath) -> LocalDirectory | RemoteDirectory
         UsageError: as in ``location``, or the name starts with ``spark:``.
     """
     directory = os.fspath(path)
-    if directory.startswith("spark:"):
-        raise UsageError(f"{option(name, redact_url(directory))}: omit the prefix spark:")
+    if advice := prefix_advice(directory, SPARK_PREFIX):
+        raise UsageError(f"{option(name, redact_url(directory))}: {advice}")
     try:
         return location(directory)
     except UsageError as error:

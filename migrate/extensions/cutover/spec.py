@@ -27,6 +27,7 @@ from pydantic import (
 from migrate.inputs.flink.rest_client import check_address
 from migrate.model.errors import InputError, UsageError
 from migrate.model.option_names import option
+from migrate.model.positions import SPARK_PREFIX, prefix_advice
 from migrate.model.wording import clipped, parse_duration, printable
 from migrate.moves.declare_options import options_of
 from migrate.moves.options import (
@@ -34,6 +35,7 @@ from migrate.moves.options import (
     KafkaArguments,
     MoveArguments,
     ToKafkaArguments,
+    group_name_advice,
 )
 from migrate.storage.files import Files
 from migrate.storage.json_models import Model, PartitionNumber
@@ -50,9 +52,15 @@ def _kebab(name: str) -> str:
 def _resolve_path(text: str, info: ValidationInfo) -> str:
     """Join a relative path to the spec's folder (``info.context``)."""
     check_no_credentials(text, InputError)
-    if problem := why_no_path(text):
+    if problem := why_no_path(text) or prefix_advice(text, SPARK_PREFIX):
         raise ValueError(problem)
     return text if is_uri(text) or info.context is None else str(info.context / text)
+
+
+def _check_group(name: str) -> str:
+    if advice := group_name_advice(name):
+        raise ValueError(advice)
+    return name
 
 
 def shortened(text: str) -> str:
@@ -191,7 +199,7 @@ class TargetSpec(_SpecPart):
     """A new checkpoint location of a Spark query, or a consumer group."""
 
     checkpoint_dir: PathOrUrl | None = None
-    group: Text | None = None
+    group: Annotated[Text, AfterValidator(_check_group)] | None = None
 
     @model_validator(mode="after")
     def _check_target(self) -> TargetSpec:

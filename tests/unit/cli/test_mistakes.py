@@ -54,6 +54,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "tilde.yaml",
             f"{_SPEC}{_KAFKA}record: ~/r\n".replace("group: g", "checkpoint-dir: ~/q"),
         ),
+        (
+            "prefixes.yaml",
+            f"{_SPEC}{_KAFKA}sink: spark:out\n".replace("group: g", "checkpoint-dir: spark:q"),
+        ),
+        ("group.yaml", f"{_SPEC}{_KAFKA}record: spark:r\n".replace(": g}", ": group:g}")),
         ("brokers.yaml", f"{_SPEC}kafka: {{bootstrap-servers: ['a:1', 'b:1']}}\n"),
         ("missing.yaml", _SPEC.replace("group: g", "checkpoint-dir: q") + _KAFKA),
         (
