@@ -15,7 +15,7 @@ import re
 import shlex
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -25,14 +25,24 @@ from migrate.model.wording import printable
 # "unknown" if no code was written. None if the command has never been run.
 CommandStatus = int | Literal["running", "unknown"] | None
 
-_LOG_LINES = 15
-_LOG_BYTES = 8192
+_SHOWN_LINES = 15
+_SEARCHED_LINES = 200  # the lines in which ``error_lines`` searches
+_SEARCHED_BYTES = 1 << 16
 _CODE_DIGITS = 3  # the highest exit code is 255
 # The time at the start of a log line, as in "26/11/29 21:02:10", "2026-11-29T21:02:10.123Z", or
 # "[2026-11-29 21:02:10,123]".
 _TIMESTAMP = re.compile(
     r"^\[?\d{2,4}[-/.]\d{2}[-/.]\d{2,4}[ T]\d{2}:\d{2}:\d{2}([.,]\d+)?(Z|[+-]\d{2}:?\d{2})?\]?\s*"
 )
+# The start of a log message of log4j or Java below the level ERROR, with or without a time and a
+# thread, such as "26/11/29 21:02:10 INFO SparkContext: Stopped"; or Spark's notice about its log.
+_LOG_MESSAGE = re.compile(
+    r"(\[?[\d:/.,TZ+ -]{1,40}\]?\s)?\s*(\[[^\]]*\]\s*)?\[?(TRACE|DEBUG|INFO|WARN|WARNING)\]?[:\s]"
+    r"|[A-Z][a-z]{2} \d{1,2}, \d{4} [\d:]+ [AP]M \S+ \S+$"
+    r"|Using Spark's default log4j profile|Setting default log level|To adjust logging level"
+)
+_CONTINUATION = re.compile(r"\s|Caused by: ")
+_JAVA_FRAME = re.compile(r"\s+(at \S.*\)|\.\.\. \d+ more)")
 # $0 is the state file. HUP, INT, and TERM signals to the process group do not end this shell, so
 # that it can still write the exit code.
 _RUN_AND_WRITE_CODE = """
@@ -137,17 +147,47 @@ class Command:
 
         Do not store the lines, because they may contain secrets.
         """
+        return self._shown(self._end())
+
+    def error_lines(self) -> tuple[str, ...]:
+        """Return the log's path and the last lines that are not log messages below ERROR.
+
+        After the error of a query, Spark logs many messages of its shutdown. If the end of the
+        output contains only log messages, return ``last_lines``.
+        """
+        end = self._end()
+        return self._shown(list(_without_log_messages(end[-_SEARCHED_LINES:])) or end)
+
+    def _end(self) -> list[str]:
+        """Return the lines at the end of the output; empty if no log exists."""
         if not self.log.exists():
-            return ()
+            return []
         with self.log.open("rb") as file:
             file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _LOG_BYTES))
-            lines = file.read().decode(errors="replace").splitlines()
+            file.seek(max(0, file.tell() - _SEARCHED_BYTES))
+            return file.read().decode(errors="replace").splitlines()
+
+    def _shown(self, lines: Sequence[str]) -> tuple[str, ...]:
+        """Return the log's path and the last of these lines; empty if no log exists."""
         if not lines:
-            return (f"{self.log}: empty",)
-        return (f"{self.log}:", *("  " + printable(line) for line in lines[-_LOG_LINES:]))
+            return (f"{self.log}: empty",) if self.log.exists() else ()
+        return (f"{self.log}:", *("  " + printable(line) for line in lines[-_SHOWN_LINES:]))
 
     def last_line(self) -> str:
         """Return the last line of the output without its timestamp, or an empty string."""
         lines = [line.strip() for line in self.last_lines()[1:] if line.strip()]
         return _TIMESTAMP.sub("", lines[-1]) if lines else ""
+
+
+def _without_log_messages(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines that are neither log messages below ERROR nor frames of Java stack traces.
+
+    An indented line, and the cause of an exception, belong to the line before. The frames are
+    omitted because a stack trace starts with the error, and may be longer than the shown lines.
+    """
+    is_log_message = False
+    for line in lines:
+        if line and not _CONTINUATION.match(line):
+            is_log_message = _LOG_MESSAGE.match(line) is not None
+        if line.strip() and not is_log_message and not _JAVA_FRAME.match(line):
+            yield line

@@ -180,6 +180,6 @@ def _check_command(context: CutOverContext) -> None:
     if code != 0:
         raise CutOverStopped(
             catalog.START_COMMAND_FAILED(exit_code=code),
-            details=context.start_command.last_lines(),
+            details=context.start_command.error_lines(),
         )
     log.info("the start command succeeded")

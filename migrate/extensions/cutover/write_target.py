@@ -157,7 +157,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     if (code := prime_command.status()) != 0:
         raise PrimingFailed(
             catalog.PRIME_COMMAND_FAILED(location=directory, exit_code=code),
-            details=prime_command.last_lines(),
+            details=prime_command.error_lines(),
         )
     primed = observe(context, "target")
     assert primed.plan is not None  # the ``plan`` step has saved it

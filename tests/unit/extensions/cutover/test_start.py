@@ -186,7 +186,7 @@ def test_first_batch_step_reports_exit_code_and_log_of_failed_command(
     tmp_path: Path, code: int
 ) -> None:
     committed = tmp_path / "query" / "commits"
-    command = f"echo hello; exit {code}"
+    command = f"echo hello; echo '26/11/29 21:02:10 INFO Executor: stopped'; exit {code}"
     if code == 0:  # the query runs in the background and commits a batch later
         command = f"(sleep 0.5; mkdir -p {committed}; printf 'v1\\n{{}}' >{committed}/0) & exit 0"
     context = open_context(_seeded(tmp_path, command))
@@ -380,6 +380,60 @@ def test_concurrent_cut_over_is_refused_by_record_lock(tmp_path: Path) -> None:
         pass
     with locked(tmp_path / "record"):
         pass
+
+
+_FAILED_QUERY = """\
+WARNING: Using incubator modules: jdk.incubator.vector
+Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties
+Setting default log level to "WARN".
+26/11/29 21:02:09 INFO ConsumerConfig: ConsumerConfig values:
+\tallow.auto.create.topics = true
+\tauto.commit.interval.ms = 5000
+
+26/11/29 21:02:09 ERROR MicroBatchExecution: Query ended with error
+Traceback (most recent call last):
+  File "/lake/orders.py", line 12, in <module>
+    .start()
+pyspark.errors.exceptions.captured.AnalysisException: [PATH_NOT_FOUND] no path
+java.lang.IllegalStateException: gone
+\tat org.apache.spark.sql.Dataset.start(Dataset.scala:90)
+\t... 23 more
+Caused by: java.io.IOException: no such file
+\tat java.base/java.io.FileInputStream.open0(Native Method)
+Nov 29, 2026 9:02:10 PM org.apache.x.Closer close
+INFO: closed
+21:02:10.123 [main] WARN  o.a.s.Utils - slow
+26/11/29 21:02:10 INFO ShutdownHookManager: Deleting directory /tmp/spark-1
+"""
+
+
+def test_error_of_failed_command_is_shown_and_not_log_of_shutdown(tmp_path: Path) -> None:
+    """Regression: Only the last lines of Spark's shutdown were shown, and not the error."""
+    command = Command(tmp_path, "query")
+    assert command.error_lines() == ()
+    shutdown = "26/11/29 21:02:10 INFO SparkContext: Successfully stopped\n"
+    command.log.write_text(_FAILED_QUERY + 20 * shutdown)
+    assert command.error_lines() == (
+        f"{command.log}:",
+        "  26/11/29 21:02:09 ERROR MicroBatchExecution: Query ended with error",
+        "  Traceback (most recent call last):",
+        '    File "/lake/orders.py", line 12, in <module>',
+        "      .start()",
+        "  pyspark.errors.exceptions.captured.AnalysisException: [PATH_NOT_FOUND] no path",
+        "  java.lang.IllegalStateException: gone",
+        "  Caused by: java.io.IOException: no such file",
+    )
+    command.log.write_text("".join(f"line {n}\n" for n in range(30)) + shutdown)
+    assert command.error_lines()[1:] == tuple(f"  line {n}" for n in range(15, 30))
+
+
+def test_plain_end_of_log_is_shown_if_it_contains_no_error(tmp_path: Path) -> None:
+    command = Command(tmp_path, "query")
+    lines = [f"26/11/29 21:02:10 INFO Executor: {n}" for n in range(20)]
+    command.log.write_text("\n".join(lines) + "\n")
+    assert command.error_lines() == (f"{command.log}:", *(f"  {line}" for line in lines[5:]))
+    command.log.write_text("")
+    assert command.error_lines() == (f"{command.log}: empty",)
 
 
 @pytest.mark.parametrize(
