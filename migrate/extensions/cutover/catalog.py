@@ -26,6 +26,11 @@ CHECKPOINT_FAILED = refusal(
     "the job's newest checkpoint failed: {failure}",
     "fix the cause, wait for a completed checkpoint, and rerun the command",
 )
+COMMAND_IS_COMMENT = refusal(
+    "command-is-comment",
+    "the command is only a shell comment or blank, so it does nothing",
+    "omit the # at its start, or set a command",
+)
 COMMAND_NOT_PARSED = refusal(
     "command-not-parsed",
     "the shell cannot parse the command",

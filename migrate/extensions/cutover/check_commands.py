@@ -29,6 +29,8 @@ _SCRIPT_SUFFIXES = (".py", ".sh", ".jar")
 _PLAIN = r"[^\s'\"\\$`=*?~#!{}\[\]();&|<>]+"
 _PROGRAM = re.compile(rf"{_PLAIN}(?=[\s;&|<>]|$)")
 _PUNCTUATION = ";|&<>\n"
+# The comments at the start of a command.
+_COMMENTS = re.compile(r"\A(?:\s*#[^\n]*)+")
 # The separators between commands in a shell line. The ``&`` in ``2>&1`` is not a separator.
 _SEPARATOR = re.compile(r"[;|&\n]+")
 _REDIRECTION = re.compile(r"[;|&\n]*[<>][;|&<>\n]*")
@@ -37,7 +39,7 @@ _NOT_CHECKED = "the command was not checked, because {reason}; check it yourself
 
 
 def check_programs(spec: Spec, working_directory: Path) -> None:
-    """Refuse commands that the shell cannot parse, or whose program or script does not exist."""
+    """Refuse commands that the shell cannot parse, that do nothing, or whose files do not exist."""
     refusals: list[Message] = []
     commands = {"rehearse": spec.rehearse, "prime": spec.prime, "start": spec.start}
     for key, command in commands.items():
@@ -48,7 +50,11 @@ def check_programs(spec: Spec, working_directory: Path) -> None:
             if not _succeeds(["/bin/sh", "-n", "-c", command], working_directory):
                 refusals.append(catalog.COMMAND_NOT_PARSED().about(key))
                 continue
-            words, unchecked = _first_command(command)
+            code = _COMMENTS.sub("", command)
+            if not code.strip():
+                refusals.append(catalog.COMMAND_IS_COMMENT().about(key))
+                continue
+            words, unchecked = _first_command(code)
             if unchecked:
                 log.info(f"{key}: {unchecked}")
         script = _script(words) if words else None

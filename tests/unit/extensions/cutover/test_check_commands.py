@@ -28,6 +28,7 @@ def _spec(line: Any) -> Spec:
 
 
 _UNPARSABLE: tuple[str, dict[str, str]] = ("command-not-parsed", {})
+_COMMENT: tuple[str, dict[str, str]] = ("command-is-comment", {})
 _NO_SCRIPT = ("script-missing", {"script": "missing.sh", "program": "sh"})
 
 
@@ -86,7 +87,13 @@ _NO_SCRIPT = ("script-missing", {"script": "missing.sh", "program": "sh"})
         ("python3 there --out missing.sh", []),
         ("spark-submit --name orders --deploy-mode=cluster missing.py", []),
         ("spark-submit s3://bucket/there.py missing.py", []),
-        ("# a comment", []),
+        # Regression: The dry run found no obstacle if the template's first line was the command.
+        ("# spark-submit --packages a:b:1 missing.py", [_COMMENT]),
+        ("# spark-submit \\\n  # missing.py\n", [_COMMENT]),
+        ("  \n", [_COMMENT]),
+        ("# start the query\nsh missing.sh", [_NO_SCRIPT]),
+        ("# start the query \\\nsh missing.sh", [_NO_SCRIPT]),
+        ("sh there.sh  # missing.sh", []),
         ("", []),
     ],
 )
