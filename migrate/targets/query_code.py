@@ -22,6 +22,8 @@ _SEVERAL_STREAMS = (
 _COLUMNS = ("topic", "partition", "offset", "CAST(value AS STRING) AS value")
 # The number of records that the trial shows.
 TRIAL_RECORDS = 20
+LOCATION_PLACEHOLDER = "CHECKPOINT-DIR"
+_TRIAL = f'rows.limit({TRIAL_RECORDS}).writeStream.format("console")'
 _SEEDED_LOCATION = (
     "migrate has written the query's start positions to this directory. Use it for one query only."
 )
@@ -83,7 +85,7 @@ def query_code(
         lines += ["", *stream_lines(language, name, stream)]
     union = names[0] + "".join(f".union({name})" for name in names[1:])
     columns = ", ".join(map(language.literal, _COLUMNS))
-    location = language.literal(checkpoint_location or "CHECKPOINT-DIR")
+    location = language.literal(checkpoint_location or LOCATION_PLACEHOLDER)
     lines += [
         "",
         f"{note} COMPLETE: process the records.",
@@ -96,8 +98,7 @@ def query_code(
         "",
         f"{note} COMPLETE: write the rows. This line shows {TRIAL_RECORDS} records, and does not "
         "change the directory.",
-        f'{declare}sink = rows.limit({TRIAL_RECORDS}).writeStream.format("console")'
-        f".trigger({language.available_now})",
+        f"{declare}sink = {_TRIAL}.trigger({language.available_now})",
         f"{note} For the real query, replace the line above with these lines and your sink:",
         f"{note} {declare}sink = (",
         f'{note}     rows.writeStream.format("parquet").option("path", SINK_DIRECTORY)',
@@ -107,6 +108,22 @@ def query_code(
         "sink.start().awaitTermination()",
     ]
     return "\n".join(lines)
+
+
+def runs_trial(code: str) -> bool:
+    """Return whether code starts the trial of a query template, which ``query_code`` returns."""
+    return any(_TRIAL in line for line in _code_lines(code))
+
+
+def lacks_location(code: str) -> bool:
+    """Return whether code still contains the placeholder for the checkpoint location."""
+    return any(f'"{LOCATION_PLACEHOLDER}"' in line for line in _code_lines(code))
+
+
+def _code_lines(code: str) -> Iterator[str]:
+    """Yield the lines of Python or Scala code that are not comments."""
+    comments = (PYTHON.comment, SCALA.comment)
+    return (line for line in code.splitlines() if not line.lstrip().startswith(comments))
 
 
 def code_head(

@@ -627,6 +627,18 @@ KEYED_STATES_UNREADABLE = warning(
     "state-unreadable",
     "migrate cannot list the keyed states that are not migrated: {error}",
 )
+QUERY_LOCATION_MISSING = warning(
+    "query-template-unedited",
+    "start: the script {script} still contains the placeholder CHECKPOINT-DIR, so the query would "
+    "not start from the target",
+    "replace the placeholder with the path in target.checkpoint-dir",
+)
+QUERY_TEMPLATE_UNEDITED = warning(
+    "query-template-unedited",
+    "start: the script {script} is an unedited query template, which shows 20 records and does not "
+    "start the query",
+    "complete the lines with COMPLETE",
+)
 RESTARTED_JOB_ALLOWED = warning(
     Code.RAN_ON,
     "job {job} was restarted as {job_id} ({state}); its output since the savepoint will be "

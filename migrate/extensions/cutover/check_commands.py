@@ -20,7 +20,9 @@ from migrate.extensions.cutover.spec import Spec
 from migrate.model.errors import Refused
 from migrate.model.log import log
 from migrate.model.message import Message
+from migrate.model.warning import warn
 from migrate.model.wording import printable
+from migrate.targets.query_code import lacks_location, runs_trial
 
 # Programs that run a script.
 _RUNNERS = frozenset({"spark-submit", "python", "python3", "sh", "bash"})
@@ -60,10 +62,26 @@ def check_programs(spec: Spec, working_directory: Path) -> None:
         script = _script(words) if words else None
         if script == "":
             log.info(f"{key}: {_SCRIPT_NOT_CHECKED.format(program=words[0])}")
+        if key == "start" and script:
+            _warn_if_unedited(working_directory / script)
         problems = _problems(words, script, working_directory)
         refusals += (problem.about(key) for problem in problems)
     if refusals:
         raise Refused(refusals)
+
+
+def _warn_if_unedited(script: Path) -> None:
+    """Warn if a script is a query template that the user has not completed."""
+    if script.suffix != ".py":
+        return
+    try:
+        code = script.read_text(errors="replace")
+    except OSError:  # ``_problems`` reports a missing script
+        return
+    if runs_trial(code):
+        warn(catalog.QUERY_TEMPLATE_UNEDITED(script=script))
+    elif lacks_location(code):
+        warn(catalog.QUERY_LOCATION_MISSING(script=script))
 
 
 def _first_command(line: str) -> tuple[Sequence[str], str]:

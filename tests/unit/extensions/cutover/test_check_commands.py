@@ -10,6 +10,8 @@ import pytest
 from migrate.extensions.cutover.check_commands import check_programs
 from migrate.extensions.cutover.spec import Spec
 from migrate.model.errors import Refused
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
 
 
 def _spec(line: Any) -> Spec:
@@ -170,3 +172,28 @@ def test_log_states_that_script_was_not_checked(
         check_programs(_spec(line), tmp_path)
     note = f"only the program ({line.split()[0]}) was checked; check yourself what it runs"
     assert caplog.messages == [f"{key}: {note}" for key in ("prime", "start") if is_noted]
+
+
+def test_unedited_query_template_in_start_command_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Regression: The dry run found no obstacle, and the script only showed 20 records."""
+    checkpoint = write_source(tmp_path / "savepoint-1", {0: splits("orders", [5, 6])})
+    script = tmp_path / "query.py"
+    written = migrate("to-spark", checkpoint, "--format", "python", "--query-file", script)
+    assert written.code == 0, written.stderr
+    template = script.read_text()
+    # Edit the template as its comments say. The comments remain.
+    (trial,) = [line for line in template.splitlines() if line.startswith("sink = ")]
+    with_sink = template.replace(trial, 'sink = rows.writeStream.format("noop")')
+    for code, part in (
+        (template, "is an unedited query template, which shows 20 records and does not start"),
+        (with_sink, "still contains the placeholder CHECKPOINT-DIR, so the query would not start"),
+        (with_sink.replace('"CHECKPOINT-DIR"', f'"{tmp_path}/query"'), None),
+    ):
+        script.write_text(code)
+        caplog.clear()
+        check_programs(_spec("python3 query.py --fast"), tmp_path)
+        found = [line for line in caplog.messages if "query-template-unedited" in line]
+        assert len(found) == (part is not None)
+        assert part is None or f"start: the script {script} {part}" in found[0]
