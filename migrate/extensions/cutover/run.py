@@ -16,6 +16,7 @@ from migrate.extensions.cutover.check_commands import rehearse
 from migrate.extensions.cutover.context import (
     BEING_ROLLED_BACK,
     ROLLED_BACK,
+    STOP_REQUESTED,
     UNCHANGED,
     CutOverContext,
 )
@@ -56,6 +57,10 @@ _RERUN_CANNOT_HELP = frozenset(
         catalog.TARGET_START_DIFFERS,
         catalog.TARGET_START_UNKNOWN,
     )
+)
+# The advice after an interruption of the stop. The reasons of ``CutOverStopped`` contain advice.
+_WHILE_STOPPING = (
+    "do not start the Flink job, because Flink may still stop it; a rerun records its savepoint"
 )
 
 
@@ -378,6 +383,8 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
         advice = restart_advice(observe(context, "target", "started again", "savepoint"))
         if advice.text:
             notes.append(f"or {advice.text}" if advice.may_start and notes else advice.text)
+        elif context.stop_state == STOP_REQUESTED and not isinstance(error, CutOverStopped):
+            notes.append(_WHILE_STOPPING)
         stopped = CutOverStopped(*error.reasons) if isinstance(error, Refused) else error
         if isinstance(error, Exception):
             add_notes(stopped, *notes)

@@ -19,6 +19,7 @@ import yaml
 from decoder import DecodeError, ErrorKind
 from migrate.extensions.cutover import catalog, run
 from migrate.extensions.cutover.cli import wrapped_steps
+from migrate.extensions.cutover.context import STOP_FAILED, STOP_REQUESTED, CutOverContext
 from migrate.extensions.cutover.decide import Action, Decision, Done
 from migrate.extensions.cutover.facts import Facts
 from migrate.extensions.cutover.roll_back import RestartAdvice
@@ -522,6 +523,41 @@ def test_rerun_is_suggested_only_if_it_can_help(reason: Message, helps: bool, wo
     assert any(note.startswith("rerun the command") for note in notes) == helps
     assert notes[-1].removeprefix("or ").startswith("start the Flink job from its savepoint")
     assert notes[-1].startswith("or ") == helps
+
+
+@pytest.mark.parametrize(
+    ("state", "last"),
+    [
+        (
+            STOP_REQUESTED,
+            "do not start the Flink job, because Flink may still stop it; a rerun records its "
+            "savepoint",
+        ),
+        (STOP_FAILED, "rerun the command to resume from this step"),  # the job is running
+    ],
+)
+def test_last_line_of_interrupted_stop_states_whether_job_may_be_started(
+    state: str,
+    last: str,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Regression: After Ctrl-C during the stop, the last line said only "rerun the command"."""
+
+    def stop(context: CutOverContext, _: Facts) -> str:
+        context.stop_state = state
+        raise KeyboardInterrupt
+
+    spec = yaml.safe_load(world.spec.read_text())
+    spec["flink"] = {"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "savepoints"}
+    world.spec.write_text(yaml.safe_dump(spec))
+    actions: dict[Action, Any] = {Action.CHECK: world.action("look"), Action.WRITE: stop}
+    monkeypatch.setattr(run, "ACTIONS", actions)
+    caplog.set_level(logging.INFO)
+    with pytest.raises(KeyboardInterrupt):
+        world.run(execute=True)
+    assert caplog.messages[-1] == last
 
 
 def test_refused_cut_over_records_codes_of_its_reasons(world: World) -> None:
