@@ -72,9 +72,9 @@ def check_plan_alone(given: Mapping[str, bool]) -> None:
     """
     if names := [name for name, is_given in given.items() if is_given]:
         raise UsageError(
-            f"{' and '.join(names)} cannot be combined with --plan-out; a saved plan does not "
-            f"store {'this option' if len(names) == 1 else 'these options'}; pass "
-            f"{'it' if len(names) == 1 else 'them'} with --plan"
+            f"{' and '.join(names)} cannot be combined with --plan-out, because a saved plan does "
+            f"not store {'this option' if len(names) == 1 else 'these options'}; pass "
+            f"{'it' if len(names) == 1 else 'them'} later, when you apply the plan with --plan"
         )
 
 

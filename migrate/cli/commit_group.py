@@ -54,9 +54,9 @@ def commit_group(
     ),
     arguments: MoveArguments,
     sink: str | None = option(
-        "Check the table that a new Flink job writes to, if the job starts from this group "
-        "without state. migrate warns if the table has recorded checkpoints of a different job, "
-        "because the table would then skip checkpoints of the new job.",
+        "If a new Flink job will start from this group without state, check the table that this "
+        "job will write to. migrate warns if the table has recorded checkpoints of a different "
+        "job, because the table would then skip checkpoints of the new job.",
         metavar="DIR",
         panel=CHECKED,
     ),
@@ -93,7 +93,7 @@ def commit_group(
     arguments = with_move_environment(arguments)
     if plan_out is not None:
         if group is None:
-            raise UsageError("the consumer group is missing; pass --group G")
+            raise UsageError("no consumer group was specified; pass --group G")
         check_plan_alone(
             {
                 "--rollback-file": rollback_file is not None,

@@ -43,9 +43,9 @@ def diff(
     right: str = typer.Argument(..., metavar="RIGHT", help="The other side, in the same form."),
     *,
     format: DiffFormat = option(
-        "Select the output format: table, json, csv, or html (a single-file page). Two formats "
-        "print only RIGHT's positions: groups-csv, as input for kafka-consumer-groups --from-file, "
-        "and flink-sql, as options for a Flink SQL table.",
+        "Select the output format: table, json, csv, or html (a single-file page). Two other "
+        "formats print only RIGHT's positions: groups-csv (input for kafka-consumer-groups "
+        "--from-file) and flink-sql (options for a Flink SQL table).",
         metavar="F",
     ),
     all_: bool = option("Show all partitions, regardless of their number.", flags=("--all",)),

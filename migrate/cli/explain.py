@@ -11,7 +11,7 @@ def explain(
     code: str | None = typer.Argument(
         None,
         metavar="CODE",
-        help="A code in brackets from a message. Without a code, all codes are listed.",
+        help="The code shown in brackets in a message. If you omit the code, all codes are listed.",
         show_default=False,
     ),
 ) -> None:

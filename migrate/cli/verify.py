@@ -44,9 +44,9 @@ def verify(
     *,
     arguments: SideArguments,
     allow_moved_on: bool = option(
-        "Accept a target even if the group's offsets are above the positions, if the query's log "
-        "no longer shows its start offsets, or if log start offsets are above the positions. Use "
-        "this only if you know that no record was lost.",
+        "Accept a target even if the group's offsets are above the positions, the query's log no "
+        "longer shows its start offsets, or log start offsets are above the positions. Use this "
+        "only if you know that no record was lost.",
         flags=ALLOW_NEWER_COMMITS,
     ),
     one_cluster: bool = option(

@@ -27,7 +27,7 @@ AT_LATEST_MARKER = refusal(
     "marker; a start at the current log end offset would skip the records written since the job "
     "started",
     "wait until the partition has a record, and move from a later checkpoint; or choose a start "
-    "with {option.unresolved:earliest|latest|committed|timestamp:T}",
+    "offset with {option.unresolved:earliest|latest|committed|timestamp:T}",
 )
 AUTHENTICATION_FAILED = service_error(
     "authentication-failed",
@@ -117,7 +117,7 @@ COMMITTED_MARKER_OFFLINE = refusal(
     "the job has not read any records from this partition, so the position is still the "
     "'committed' marker; only a broker can resolve this marker",
     "pass Flink's own group with {option.bootstrap_servers:HOST:PORT} and "
-    "{option.source_group:GROUP}, or choose a start with "
+    "{option.source_group:GROUP}, or choose a start offset with "
     "{option.unresolved:earliest|latest|committed|timestamp:T}",
 )
 CONNECTION_CLOSED = service_error(
@@ -155,13 +155,15 @@ COPY_DUPLICATED_SINCE_PLAN = refusal(
     "copy-duplicated-since-plan",
     "{partition}: the match of the planned offset is uncertain ({outcome}); a start at this "
     "offset may duplicate records",
-    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
+    "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
+    "command",
 )
 COPY_ELSEWHERE_SINCE_PLAN = refusal(
     "copy-elsewhere-since-plan",
     "{partition}: the plan starts at offset {next_offset}, but the record that follows {position} "
     "in the job's cluster has offset {found} in the target's cluster",
-    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
+    "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
+    "command",
 )
 COPY_EXPIRED = refusal(
     "copy-expired",
@@ -188,13 +190,14 @@ COPY_LAGGING = refusal(
 COPY_LOST_SINCE_PLAN = refusal(
     "copy-lost-since-plan",
     "{partition}: the planned offset cannot be matched with certainty ({reason})",
-    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
+    "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
+    "command",
 )
 COPY_MISSING = refusal(
     "copy-missing",
-    "no copy of the position was found: {reason}",
-    "check that {option.topic_map} specifies the copy of the topic, and that the mirror keeps "
-    "each record's partition",
+    "the position was not found in the copy of the topic: {reason}",
+    "check that {option.topic_map} specifies the correct copy of the topic, and that the mirror "
+    "keeps each record in the same partition",
 )
 COPY_NOT_STARTED = refusal(
     "copy-not-started",
@@ -238,7 +241,8 @@ CSV_HEADER = input_error(
 CSV_LINE_TOO_LONG = input_error(
     "csv-line-too-long",
     "line {line} of {path} is longer than {limit} characters",
-    "pass an export of kafka-consumer-groups, whose lines are topic,partition,offset",
+    "pass a file exported by kafka-consumer-groups, in which each line has the form "
+    "topic,partition,offset",
 )
 CSV_PASSED_AS_JSON = input_error(
     "csv-passed-as-json",
@@ -248,7 +252,8 @@ CSV_PASSED_AS_JSON = input_error(
 CUT_OVER_RECORD_SHOWN = input_error(
     "cut-over-record-shown",
     "{name}: this file is the record of a cut-over",
-    "open record.html in the same directory; the plan is plan.json in this directory",
+    "to read the record, open record.html in the same directory; the plan is in plan.json, also "
+    "in that directory",
 )
 DESCRIBE_DENIED = service_error(
     "describe-denied",
@@ -352,8 +357,8 @@ FILE_OF_OTHER_KIND = input_error(
 )
 FILE_OF_OTHER_VERSION = input_error(
     "file-of-other-version",
-    "the file {path} has version {version}, so it is not a {name}",
-    "use the release of `migrate` that wrote it",
+    "the file {path} has version {version}, but this release of `migrate` requires a {name}",
+    "use the release that wrote the file",
 )
 FILE_OF_UNKNOWN_KIND = input_error(
     "file-of-unknown-kind",
@@ -421,7 +426,8 @@ GROUP_CHANGED = refusal(
 GROUP_CHANGED_SINCE_PLAN = refusal(
     "group-changed-since-plan",
     "the group's offset for {partition} has changed from {old} to {new}",
-    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
+    "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
+    "command",
 )
 GROUP_HAS_NEWER_COMMITS = refusal(
     "group-has-newer-commits",
@@ -553,7 +559,7 @@ LATEST_MARKER_OFFLINE = refusal(
     "the job has not read any records from this partition, so the position is still the 'latest' "
     "marker; only a broker can resolve this marker",
     "wait until the partition has a record, and move from a later checkpoint; or choose a start "
-    "with {option.unresolved:earliest|latest|committed|timestamp:T}",
+    "offset with {option.unresolved:earliest|latest|committed|timestamp:T}",
 )
 LOCATION_AND_SINK_OVERLAP = refusal(
     "location-and-sink-overlap",
@@ -597,7 +603,8 @@ LOG_END_DECREASED = refusal(
     "the log end offset of {partition} has decreased from {planned} to {log_end}, because records "
     "were lost or the topic was recreated (before Kafka 2.8, topics have no IDs that would show "
     "this)",
-    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
+    "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
+    "command",
 )
 LOG_ENTRY_DAMAGED = input_error(
     "log-entry-damaged",
@@ -618,7 +625,7 @@ LOG_VERSION_UNKNOWN = input_error(
 NEW_PARTITION = refusal(
     "new-partition",
     "the partition is not {where}",
-    "choose a start with {option.new_partitions:earliest} or latest",
+    "choose a start offset with {option.new_partitions:earliest} or latest",
 )
 NO_BATCH_COMMITTED = refusal(
     "no-batch-committed",
@@ -640,14 +647,14 @@ NO_COMMITTED_OFFSET = refusal(
     "no-committed-offset",
     "the job has not read any records from this partition, so the position is still the "
     "'committed' marker, but group {group!r} has no committed offset for this partition",
-    "pass Flink's own group with {option.source_group:GROUP}, or choose a start with "
+    "pass Flink's own group with {option.source_group:GROUP}, or choose a start offset with "
     "{option.unresolved:earliest|latest|timestamp:T}",
 )
 NO_COMMITTED_OFFSET_TO_START_AT = refusal(
     "no-committed-offset-to-start-at",
     "{problem}, and the group in {option.source_group} has no offset for "
     "{option.unresolved:committed}",
-    "pass Flink's own group with {option.source_group:GROUP}, or choose a start with "
+    "pass Flink's own group with {option.source_group:GROUP}, or choose a start offset with "
     "{option.unresolved:earliest|latest|timestamp:T}",
 )
 NO_COMMITTED_OFFSETS = refusal(
@@ -689,7 +696,7 @@ NO_POSITION = refusal(
     "no-position",
     "{side} has no position for {partitions}, but {reader} reads these partitions",
     "to leave these partitions unchanged, pass only the other partitions with "
-    "{option.partitions}; to choose a start, add {option.bootstrap_servers} and "
+    "{option.partitions}; to choose start offsets for them, add {option.bootstrap_servers} and "
     "{option.new_partitions:earliest} or latest",
 )
 NO_QUERY_AT_LOCATION = input_error(
@@ -713,7 +720,7 @@ NO_SOURCE_GROUP = refusal(
     "no-source-group",
     "the job has not read any records from this partition, so the position is still the "
     "'committed' marker; only Flink's own consumer group has the start offset",
-    "pass Flink's own group with {option.source_group:GROUP}, or choose a start with "
+    "pass Flink's own group with {option.source_group:GROUP}, or choose a start offset with "
     "{option.unresolved:earliest|latest|timestamp:T}",
 )
 NO_SUCH_PARTITION = refusal(
@@ -735,7 +742,7 @@ NOT_A_JOB_MANAGER = service_error(
 NOT_AMONG_POSITIONS = refusal(
     "not-among-positions",
     "the positions do not contain the partition, and the start offset of its reader is unknown",
-    "choose a start with {option.new_partitions:earliest} or latest",
+    "choose a start offset with {option.new_partitions:earliest} or latest",
 )
 NOT_OFFSETS = input_error(
     "not-offsets",
@@ -780,12 +787,14 @@ OPEN_TRANSACTION = refusal(
 PARTITION_CREATED_SINCE_PLAN = refusal(
     "partition-created-since-plan",
     "{partition} did not exist when the plan was created, but exists now",
-    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
+    "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
+    "command",
 )
 PARTITION_DELETED_SINCE_PLAN = refusal(
     "partition-deleted-since-plan",
     "{partition} no longer exists",
-    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
+    "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
+    "command",
 )
 PARTITION_GONE = refusal(
     "partition-gone",
@@ -796,7 +805,8 @@ PARTITION_GONE = refusal(
 PARTITION_NEW_SINCE_PLAN = refusal(
     "partition-new-since-plan",
     "{partition} is new since the plan was created",
-    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
+    "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
+    "command",
 )
 PARTITION_OF_MAP_MISSING = refusal(
     "partition-of-map-missing",
@@ -828,12 +838,14 @@ PLANNED_OFFSET_OUTSIDE_LOG = refusal(
     "planned-offset-outside-log",
     "the log of {partition} now ranges from offset {start} to {end}, so it no longer contains the "
     "next offset {next_offset}",
-    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
+    "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
+    "command",
 )
 PLANNED_RECORDS_DELETED = refusal(
     "planned-records-deleted",
     "{partition}: the job's cluster no longer contains the records that the plan compared",
-    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
+    "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
+    "command",
 )
 POSITION_NOT_RESOLVED = refusal(
     "position-not-resolved",
@@ -843,7 +855,7 @@ POSITION_NOT_RESOLVED = refusal(
 POSITION_UNKNOWN = refusal(
     "position-unknown",
     "the next offset is unknown: {reason}",
-    "choose a start with {option.unresolved:earliest|latest|committed|timestamp:T}",
+    "choose a start offset with {option.unresolved:earliest|latest|committed|timestamp:T}",
 )
 POSITIONS_DIFFER = refusal(
     "positions-differ",
@@ -924,8 +936,8 @@ READER_CLUSTER_UNKNOWN = refusal(
 READER_KEPT_RUNNING = refusal(
     "reader-kept-running",
     "the {reader} kept running; {sign}",
-    "stop the {reader}, and rerun the command; if you apply a saved plan, first create a new one "
-    "with {option.plan_out}",
+    "stop the {reader}; if you are applying a saved plan, create a new one with "
+    "{option.plan_out}; then rerun the command",
 )
 READER_UNKNOWN = refusal(
     "reader-unknown",
@@ -966,25 +978,25 @@ SAME_TOPIC_TWO_CLUSTERS = refusal(
 )
 SAVEPOINT_AGED = refusal(
     "savepoint-aged",
-    "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
-    "output of the job will be duplicated",
+    "this savepoint was written {days:day} ago; if the job was restarted from it, the job's later "
+    "output will be duplicated",
     "add {option.flink_rest:URL} (Flink's JobManager) or {option.source_group:G} (the job's "
     "group); or, if the job was not restarted, add {option.allow_ran_on:true}",
 )
 SAVEPOINT_AGED_AFTER_PLAN = refusal(
     "savepoint-aged-after-plan",
-    "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
-    "output of the job will be duplicated",
-    "add {option.flink_rest:URL} (Flink's JobManager), or make a new plan with "
-    "{option.source_group:G} (the job's group); or, if the job was not restarted, make a new plan "
-    "with {option.allow_ran_on:true}",
+    "this savepoint was written {days:day} ago; if the job was restarted from it, the job's later "
+    "output will be duplicated",
+    "to check for a restart, add {option.flink_rest:URL} (Flink's JobManager), or make a new plan "
+    "with {option.source_group:G} (the job's group); if you know that the job was not restarted, "
+    "make a new plan with {option.allow_ran_on:true}",
 )
 SAVEPOINT_AGED_NOT_IN_FLINK = refusal(
     "savepoint-aged-not-in-flink",
     "this savepoint was written {days:day} ago, and the JobManager does not show whether the job "
     "was restarted from it; if the job was restarted, its later output will be duplicated",
-    "add {option.source_group:G} (the job's group); or, if the job was not restarted, add "
-    "{option.allow_ran_on:true}",
+    "to check for a restart, add {option.source_group:G} (the job's group); if you know that the "
+    "job was not restarted, add {option.allow_ran_on:true}",
 )
 SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN = refusal(
     "savepoint-aged-not-in-flink-after-plan",
@@ -1044,8 +1056,8 @@ SIDE_IN_SEVERAL_CLUSTERS = refusal(
 )
 SINK_AHEAD = refusal(
     "sink-ahead",
-    "{sink} has already recorded batch {last}, but the query would continue with batch {next}; "
-    "the sink would skip the output of the query",
+    "{sink} has already recorded batch {last}, but the query would continue with batch {next}, so "
+    "the sink would skip the query's output",
     "choose a new directory for the sink",
 )
 SINK_DELTA_TXN_APP_ID = refusal(
@@ -1058,8 +1070,8 @@ SINK_DELTA_TXN_APP_ID = refusal(
 SINK_FILES_AHEAD = refusal(
     "sink-files-ahead",
     "the last batch in the file sink {sink} is {last}, but the query would continue with batch "
-    "{next}; the sink would skip the output of the query",
-    "copy the checkpoint location of the query that wrote the sink",
+    "{next}, so the sink would skip the query's output",
+    "copy the checkpoint location of the query that wrote to the sink",
 )
 SINK_FILES_BEHIND = refusal(
     "sink-files-behind",
@@ -1122,7 +1134,7 @@ START_DEPENDS_ON_JOB = refusal(
     "start-depends-on-job",
     "the partition is not in the checkpoint; the job's starting policy determines the start "
     "offset, but the state does not contain this policy",
-    "choose a start with {option.new_partitions:earliest} or latest",
+    "choose a start offset with {option.new_partitions:earliest} or latest",
 )
 STARTS_DIFFER_BETWEEN_SOURCES = refusal(
     "starts-differ-between-sources",
@@ -1189,7 +1201,8 @@ TOPIC_OF_MAP_MISSING = refusal(
 TOPIC_RECREATED_SINCE_PLAN = refusal(
     "topic-recreated-since-plan",
     "topic {topic} was recreated after the plan was created",
-    "rerun the command; if you apply a saved plan, first create a new one with {option.plan_out}",
+    "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
+    "command",
 )
 TOPICS_LEFT_OUT = refusal(
     "topics-left-out",
@@ -1214,14 +1227,14 @@ UNCOMMITTED_BATCH_BEHIND = input_error(
     "in {location}, the uncommitted batch {batch} ends at offset {offset} of {partition}, but the "
     "committed batch {committed} ends at offset {committed_offset}; a repartitioning of the "
     "query's state is unfinished, or the topic was recreated",
-    "let the repartitioning finish first",
+    "if a repartitioning is unfinished, let it finish before you continue",
 )
 UNCOMMITTED_BATCH_WITHOUT_PARTITION = input_error(
     "uncommitted-batch-without-partition",
-    "in {location}, the uncommitted batch {batch} lacks {partition}, but in the committed batch "
-    "{committed}, the partition ends at offset {committed_offset}; a repartitioning of the "
-    "query's state is unfinished, or the topic was recreated",
-    "let the repartitioning finish first",
+    "in {location}, the uncommitted batch {batch} does not include {partition}, but in the "
+    "committed batch {committed}, this partition ends at offset {committed_offset}; either a "
+    "repartitioning of the query's state is unfinished, or the topic was recreated",
+    "if a repartitioning is unfinished, let it finish before you continue",
 )
 URI_NOT_SUPPORTED = input_error(
     "uri-not-supported",

@@ -23,6 +23,9 @@ _LOST = (
     "output is lost unless the job is restored from this checkpoint"
 )
 _MAY_BE_OPEN = f"a file sink may have an unfinished file; {_HIDDEN}"
+_MAY_ALSO_BE_OPEN = (
+    f"if the sink is a file sink, it may also have an unfinished file, and {_HIDDEN}"
+)
 _MAY_DROP = (
     "a sink that remembers checkpoint IDs may drop records of a Flink job that starts from these "
     "offsets without state"
@@ -34,7 +37,9 @@ _PENDING_OF_PRODUCER = (
 _PENDING_TRANSACTIONS = (
     "a KafkaSink has {transactions:transaction} to commit (transactional ID prefix {prefixes!r})"
 )
-_PENDING_UNREADABLE = "a sink may have output to commit, but its state cannot be read ({reason})"
+_PENDING_UNREADABLE = (
+    "a sink's state cannot be read ({reason}), so the sink may have output to commit"
+)
 _RESTORED = "the restored job commits this output, unless the brokers abort its transactions first"
 _STALE = (
     "the FlinkKafkaConsumer's positions are from the previous checkpoint, so the job's output "
@@ -297,11 +302,11 @@ PENDING_UNREADABLE_RESTORED = finding(
 )
 PENDING_UNREADABLE_WITH_FILES = finding(
     Code.PENDING_TRANSACTIONS,
-    f"{_PENDING_UNREADABLE}; {_LOST}; {_MAY_BE_OPEN}",
+    f"{_PENDING_UNREADABLE}; {_LOST}; {_MAY_ALSO_BE_OPEN}",
 )
 PENDING_UNREADABLE_WITH_FILES_AFTER_STOP = finding(
     Code.PENDING_TRANSACTIONS,
-    f"{_PENDING_UNREADABLE}; {_UNCLEAR_AFTER_STOP}; {_MAY_BE_OPEN}",
+    f"{_PENDING_UNREADABLE}; {_UNCLEAR_AFTER_STOP}; {_MAY_ALSO_BE_OPEN}",
 )
 QUERY_ID_MISSING = finding(
     Code.QUERY_ID_MISSING,
@@ -395,8 +400,9 @@ UNCOMMITTED_BATCH = finding(
 )
 UNDISCOVERED_TOPICS = finding(
     Code.UNDISCOVERED_TOPICS,
-    "the state contains no partition of {count:topic} in the source's streams (the first is "
-    "{topic}), because the job had not discovered these topics; they are not moved",
+    "{count:topic in the source's streams has|topics in the source's streams have} no partitions "
+    "in the state (the first is {topic}), because the job had not discovered these topics; these "
+    "topics are not moved",
 )
 UNRESOLVED_POSITIONS = finding(
     Code.UNRESOLVED_POSITIONS,

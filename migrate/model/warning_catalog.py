@@ -57,7 +57,7 @@ GROUP_NOT_COMMITTED = warning(
 )
 GROUP_OFFSETS_LOST = warning(
     "group-offsets-lost",
-    "the group has lost {count:offset} that the change did not affect (the first is of "
+    "the group has lost {count:offset} that the change did not affect (the first is for "
     "{partition}); the rollback restores the offsets that these partitions had at {time}",
 )
 GROUP_ORIGIN_UNKNOWN = warning(
@@ -121,7 +121,7 @@ MERGED_POSITIONS_MISSING = warning(
     "merged-positions",
     "{option.merge_sources:min}: one source of the topic has no position for {count:partition} "
     "(the first is {partition}); the move starts these partitions at the other source's position, "
-    "so the records below that position are lost for the source without a position",
+    "so the source without a position loses all earlier records",
 )
 METADATA_DISCARDED = warning(
     "metadata-discarded",
@@ -353,5 +353,6 @@ YOUNG_TOPIC = warning(
     "{count:new topic with a name similar to the job's topics is|new topics with names similar to "
     "the job's topics are} not in the checkpoint taken at {time} "
     "(the first is {topic}: {evidence})",
-    "if the job discovers topics by a pattern, add {option.topic_pattern}, such as '{pattern}'",
+    "if the job discovers topics by a pattern, pass the pattern with {option.topic_pattern}, for "
+    "example '{pattern}'",
 )

@@ -186,7 +186,7 @@ def commit_group(
     """
     if group is None:
         if plan is None:
-            raise UsageError(f"the consumer group is missing; pass {option('group', 'G')}")
+            raise UsageError(f"no consumer group was specified; pass {option('group', 'G')}")
         plan, name = load_plan(plan)
         group = plan.target.group
         if group is None:

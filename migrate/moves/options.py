@@ -91,8 +91,8 @@ class KafkaArguments(TypedDict, total=False):
     kafka_config: Annotated[
         AnyPath | None,
         Option(
-            "Read Kafka client properties, such as security settings, from a file. Java's and "
-            "librdkafka's names are accepted. [env: MIGRATE_KAFKA_CONFIG]",
+            "Read Kafka client properties, such as security settings, from a file. Both Java and "
+            "librdkafka property names are accepted. [env: MIGRATE_KAFKA_CONFIG]",
             metavar="FILE",
             panel=_KAFKA,
         ),
@@ -116,8 +116,8 @@ class ToKafkaArguments(TypedDict, total=False):
         str | None,
         Option(
             "Connect to the Kafka cluster that the target reads, if it is not the job's cluster. "
-            "migrate finds each position in it by matching the surrounding records, or refuses the "
-            "move.",
+            "migrate finds each position in that cluster by matching the surrounding records. If "
+            "migrate cannot find a position, it refuses the move.",
             metavar="HOST:PORT,…",
             panel=OTHER_CLUSTER,
         ),
@@ -338,8 +338,8 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
         Compare | Literal["samples", "all"],
         Option(
             "Choose which records of a topic and its copy are compared. samples compares up to "
-            "100,000 records on each side of a position; if a log is longer, it compares only "
-            "samples of the other records. all compares every record of both logs.",
+            "100,000 records on each side of a position, and only samples of the remaining "
+            "records. all compares every record of both logs.",
             metavar="HOW",
             panel=OTHER_CLUSTER,
             requires=_OF_TARGET,

@@ -373,7 +373,7 @@ def test_saved_spark_plan_is_refused_after_topic_changes(
             broker.create_topic(topic, 3)
     refused = migrate("to-spark", "--plan", plan, "-b", broker.bootstrap_servers)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "first create a new one with --plan-out" in refused.stderr
+    assert "create a new one with --plan-out" in refused.stderr
 
 
 def test_positions_older_than_topic_trigger_warning(

@@ -93,7 +93,7 @@ def test_new_topics_with_similar_names_trigger_warning(
     assert young not in told.stdout
     assert "[young-topic]" in told.stderr
     assert f"the first is {young}: it has no records" in told.stderr
-    assert f"such as '{family}-.*'" in told.stderr
+    assert f"for example '{family}-.*'" in told.stderr
     assert old not in told.stderr
 
 

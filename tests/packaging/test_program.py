@@ -287,7 +287,7 @@ def test_start_command_of_cut_over_does_not_inherit_library_path_of_program(
     environment = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": "/opt/lib"}
     command = [str(program), "cut-over", str(spec), "--execute", "--yes"]
     stopped = _run(command, 5, environment)
-    assert "neither a member nor a commit" in stopped.stderr
+    assert "no member joined" in stopped.stderr
     variables = (tmp_path / "variables").read_text()
     assert "LD_LIBRARY_PATH=/opt/lib\n" in variables
     assert str(program.parent) not in variables

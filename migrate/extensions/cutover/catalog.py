@@ -44,19 +44,19 @@ COMMAND_RUNNING = refusal(
 COMMAND_RUNNING_UNKNOWN_PROCESS = refusal(
     "command-running-unknown-process",
     "the {command} command is still running",
-    "stop the {command} command, and rerun this command",
+    "stop it, and rerun this command",
 )
 COMMITTED_BEFORE_START = refusal(
     "committed-before-start",
     "other clients committed for {target} after the plan was written, and before the start "
     "command was run; the start offsets of these clients are unknown",
-    "stop these clients, and compare their processed records with the topic",
+    "stop these clients, and compare the records that they processed with the topic",
 )
 COMMITTED_BEFORE_VERIFICATION = refusal(
     "committed-before-verification",
-    "other clients committed for {target} after the plan was written, and before its "
-    "verification; the start offsets of these clients are unknown",
-    "stop these clients, and compare their processed records with the topic",
+    "other clients committed for {target} after the plan was written and before {target} was "
+    "verified; the offsets at which these clients started are unknown",
+    "stop these clients, and compare the records that they processed with the topic",
 )
 CONSUMERS_STARTED = refusal(
     "consumers-started",
@@ -98,9 +98,9 @@ GROUP_OF_OTHER_MOVE = refusal(
 )
 GROUP_ON_OTHER_CLUSTER = refusal(
     "group-on-other-cluster",
-    "the brokers in kafka.bootstrap-servers belong to cluster {cluster}, but the group was "
-    "written on cluster {written}",
-    "set the brokers of cluster {written}",
+    "the brokers in kafka.bootstrap-servers belong to cluster {cluster}, but the group's offsets "
+    "were written to cluster {written}",
+    "set kafka.bootstrap-servers to the brokers of cluster {written}",
 )
 GROUP_RESTORE_INCOMPLETE = stop(
     "group-restore-incomplete",
@@ -151,8 +151,8 @@ JOB_RESTARTED_WITH_NEW_ID = refusal(
 )
 LEGACY_CONSUMER_STOP = refusal(
     "legacy-consumer-stop",
-    "the job reads with a FlinkKafkaConsumer, and the offsets in its stop-with-savepoint are one "
-    "checkpoint old",
+    "the job reads with a FlinkKafkaConsumer, so the offsets that a stop-with-savepoint saves are "
+    "one checkpoint behind",
     "take a savepoint without stopping the job, then cancel the job, and set flink.savepoint to "
     "this savepoint",
 )
@@ -214,7 +214,8 @@ NO_JOB_RUNNING = refusal(
 )
 NO_MEMBER_SEEN = stop(
     "no-member-seen",
-    "{target} had neither a member nor a commit within {limit} (timeouts.first-batch)",
+    "no member joined {target}, and no offsets were committed for it, within {limit} "
+    "(timeouts.first-batch)",
     "check that the consumers use this group, or rerun the command to wait longer",
 )
 NO_QUERY_STARTED = stop(
@@ -371,7 +372,7 @@ RESTARTED_OR_OTHER_JOB = refusal(
     "restarted-or-other-job",
     "job {job} was restarted as {job_id} ({state}), or the savepoint is from a different job; the "
     "job has written output since the savepoint",
-    "stop the job with a savepoint, and set flink.savepoint to it",
+    "stop the job with a savepoint, and set flink.savepoint to that savepoint",
 )
 ROLLBACK_FILE_MISSING = refusal(
     "rollback-file-missing",
@@ -411,8 +412,8 @@ SAVEPOINT_MISSING_AFTER_END = refusal(
 )
 SAVEPOINT_WITHOUT_STOP = refusal(
     "savepoint-without-stop",
-    "{savepoint} is not a stop-with-savepoint, so the job kept running after it",
-    "stop the job with a savepoint, and set flink.savepoint to it",
+    "{savepoint} was not taken by a stop-with-savepoint, so the job kept running after it",
+    "stop the job with a savepoint, and set flink.savepoint to that savepoint",
 )
 SCRIPT_MISSING = refusal(
     "script-missing",
@@ -427,7 +428,7 @@ SEED_BEING_WRITTEN = refusal(
 )
 SEVERAL_RUNNING_JOBS = refusal(
     "several-running-jobs",
-    "several running jobs have the name {job} in flink.job ({ids})",
+    "flink.job is set to {job}, but several running jobs have this name ({ids})",
     "set flink.job to one of these IDs",
 )
 SPEC_EMPTY = input_error(
@@ -469,8 +470,8 @@ START_COMMAND_NOT_RUN = stop(
 )
 START_COMMAND_WITHOUT_CONSUMERS = stop(
     "start-command-without-consumers",
-    "the start command succeeded, but {target} had neither a member nor a commit within {limit} "
-    "(timeouts.first-batch); migrate does not run this command again",
+    "the start command succeeded, but no member joined {target}, and no offsets were committed "
+    "for it, within {limit} (timeouts.first-batch); migrate does not run this command again",
     "check that the consumers use this group; if they are not running, start them yourself, and "
     "rerun the command",
 )
@@ -517,7 +518,7 @@ TARGET_NOT_VERIFIED = stop(
 TARGET_START_DIFFERS = stop(
     "target-start-differs",
     "{target} is not verified, because its start offsets differ from the plan: {result}",
-    "stop all readers of the target, and check each partition on the page of the cut-over: {page}",
+    "stop all readers of the target, and check each partition on the cut-over's page: {page}",
 )
 TARGET_START_UNKNOWN = stop(
     "target-start-unknown",
@@ -534,8 +535,8 @@ WRITTEN_OFFSETS_GONE = refusal(
     "written-offsets-gone",
     "{target} no longer contains the offsets that this cut-over wrote, and a reader may have "
     "started from those offsets; {evidence}",
-    "check the output; if nothing has started, roll back with {option.back:true} and "
-    "{option.nothing_started:true}, and rerun the command",
+    "check the output of that reader; if no reader has started, roll back with {option.back:true} "
+    "and {option.nothing_started:true}, and rerun the command",
 )
 WRITTEN_QUERY_DIFFERS = refusal(
     "written-query-differs",

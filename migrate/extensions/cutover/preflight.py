@@ -154,8 +154,9 @@ def _check_newest_checkpoint(context: CutOverContext, checkpoint: str) -> Sequen
         raise Refused(catalog.LEGACY_CONSUMER_STOP())
     checked = _check_plan(context, directory)
     log.info(
-        "while the job runs, pass the job's checkpoint directory as CHK to other commands: "
-        f"{directory} (not a chk-N in it, because Flink deletes chk-N after a newer checkpoint)"
+        "while the job is running, pass the job's checkpoint directory as CHK to other commands: "
+        f"{directory} (do not pass a chk-N directory inside it, because Flink deletes chk-N when "
+        "a newer checkpoint completes)"
     )
     return checked
 

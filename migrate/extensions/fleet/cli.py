@@ -33,12 +33,12 @@ def scan(
     roots: list[str] = typer.Argument(
         ...,
         metavar="ROOT",
-        help="Directories that contain checkpoints at any depth, or quoted globs: local, or at "
-        "s3://, gs://, abfs://, hdfs://, or webhdfs://.",
+        help="Directories that contain checkpoints at any depth, or quoted globs. They can be "
+        "local, or at s3://, gs://, abfs://, hdfs://, or webhdfs://.",
     ),
     *,
     latest_only: bool = option(
-        "Of each job's checkpoints, read only the newest complete one. All savepoints are read."
+        "For each job, read only the newest complete checkpoint, but read all savepoints."
     ),
     output: str | None = option(
         "Write tables of checkpoints, positions, operators, and findings to DIR, a new directory.",
@@ -46,8 +46,8 @@ def scan(
     ),
     format: TableFormat = option("The file format of --output."),
     plans: str | None = option(
-        "Save a plan for each job without an obstacle in the new directory DIR, for to-spark "
-        "--plan. DIR/index.csv lists the plans.",
+        "In the new directory DIR, save a plan for each job that has no obstacle to a move. Pass "
+        "these plans to to-spark --plan. DIR/index.csv lists the plans.",
         metavar="DIR",
     ),
     group: str | None = option(

@@ -63,8 +63,8 @@ OUTPUT_INSIDE_SAVEPOINT = refusal(
 )
 PARTITION_ALREADY_FINISHED = refusal(
     "partition-already-finished",
-    "operator {operator}: the bounded source has read {partitions:1} to the end, and no reader "
-    "has the partition anymore",
+    "operator {operator}: the bounded source has read {partitions:1} to the end, and no reader is "
+    "assigned to the partition anymore",
     "omit the partition with {option.partitions}",
 )
 READER_STATE_MISSING = refusal(
@@ -98,9 +98,9 @@ SAVEPOINT_HANDLE_OUTSIDE = refusal(
 SAVEPOINT_OF_OTHER_CLUSTER = refusal(
     "savepoint-of-other-cluster",
     "the source in the savepoint reads cluster {own!r}, but the positions belong to {others!r}",
-    "pass {option.cluster:ID} with a cluster that is in the savepoint and in the positions; or "
-    "pass the positions as json:FILE, and migrate assumes that they belong to the savepoint's "
-    "cluster",
+    "use {option.cluster:ID} to specify a cluster that is in both the savepoint and the "
+    "positions; or pass the positions as json:FILE, in which case migrate assumes that they "
+    "belong to the savepoint's cluster",
 )
 SEVERAL_READERS = refusal(
     "several-readers",

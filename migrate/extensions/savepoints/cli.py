@@ -21,7 +21,7 @@ def to_flink(
         ...,
         metavar="SAVEPOINT",
         help="A savepoint or chk-N directory, or a job's checkpoint directory (its newest "
-        "complete chk-N). It is only read.",
+        "complete chk-N). migrate reads this directory but does not change it.",
     ),
     *,
     from_side: str = typer.Option(

@@ -29,10 +29,11 @@ EXPECTED_STATE_UNKNOWN = refusal(
 )
 EXPIRY_DEPENDS_ON_STOP = refusal(
     "expiry-depends-on-stop",
-    "it is unknown whether {entries:entry|entries} had expired when the job stopped; the "
-    "checkpoint is a copy of {original}, so the job may have stopped at any time from the last "
-    "access ({last_access}) to the time at which _metadata was written ({written})",
-    "pass the time at which the job stopped ({option.stopped_at_ms})",
+    "it cannot be determined whether {entries:entry|entries} had expired when the job stopped, "
+    "because the checkpoint is a copy of {original} and does not show when that was; the job may "
+    "have stopped at any time between the last access ({last_access}) and the time _metadata was "
+    "written ({written})",
+    "pass the time the job stopped with {option.stopped_at_ms}",
 )
 FIELDS_DIFFER = refusal(
     "fields-differ",
@@ -99,8 +100,8 @@ JOIN_STATE = refusal(
 KEY_NAMES_DIFFER = refusal(
     "key-names-differ",
     "dropDuplicates stores its key as {spark_key}, but Flink's key is {flink_key}",
-    "use the same column names, or pass the expected Spark state, with its columns in Spark's "
-    "order, with {option.expect} (in Python, as `expected`)",
+    "use the same column names, or use {option.expect} (in Python, `expected`) to pass the "
+    "expected Spark state, with its columns in Spark's order",
 )
 KEY_TYPES_DIFFER = refusal(
     "key-types-differ",
@@ -119,7 +120,8 @@ LOG_METADATA_DAMAGED = input_error(
 )
 NO_KEY_IN_ROWS = refusal(
     "no-key-in-rows",
-    "the rows contain no key of Flink's state, so the query would start with an empty state",
+    "the rows contain none of the keys in Flink's state, so the query would start with an empty "
+    "state",
     "check the filters on the state; if Flink's state is empty, pass a DataFrame without rows as "
     "`expected`",
 )
@@ -310,7 +312,7 @@ STATE_SCHEMA_VERSION_UNKNOWN = refusal(
 STOP_BEFORE_LAST_ACCESS = refusal(
     "stop-before-last-access",
     "the state was used at {last_access}, so the job cannot have stopped at {stopped_at}",
-    "pass the time at which the job stopped ({option.stopped_at_ms})",
+    "pass the time the job stopped with {option.stopped_at_ms}",
 )
 STREAM_NOT_READ = refusal(
     "stream-not-read",
@@ -392,7 +394,7 @@ EARLY_WINDOWS = warning(
 )
 EMPTY_STATE = warning(
     "empty-state",
-    "no key is expected, so the query starts with an empty state",
+    "the expected state contains no keys, so the query starts with an empty state",
 )
 EXPIRED_STATE = warning(
     "expired-state",
@@ -436,9 +438,9 @@ NO_WATERMARK = warning(
 )
 OFFSET_GAPS = warning(
     "offset-gaps",
-    "{partition}: the {offsets:offset} from {start} to {end} contain {records:record}; the "
-    "remaining offsets belong to control records or compacted records, and Flink may have read "
-    "the compacted records",
+    "{partition}: the range of {offsets:offset} from {start} to {end} contains {records:record}; "
+    "the remaining offsets belong to control records, or to records that compaction has removed; "
+    "Flink may have read the removed records",
 )
 QUERY_COPIED = warning(
     "query-copied",
@@ -477,7 +479,7 @@ UNFINISHED_RUN = warning(
 )
 UNREADABLE_STATE_LEFT_BEHIND = warning(
     "state-left-behind",
-    "an unreadable state is not migrated: {reason}",
+    "a state cannot be read, so it is not migrated: {reason}",
 )
 UNREAD_TIMERS_LEFT_BEHIND = warning(
     "state-left-behind",

@@ -48,8 +48,8 @@ def prime(
         help="Start the printed Python query with this keyed state. Repeatable.",
     ),
     checkpoint_dir: str | None = option(
-        "Set the checkpoint location of the printed query: a new local directory, or a URL. This "
-        "command does not write to DIR. The query primes it when you run the query.",
+        "Set the checkpoint location of the printed query: a new local directory or a URL. This "
+        "command does not write to DIR. The query primes DIR when you run it.",
         metavar="DIR",
     ),
     query_file: str | None = option(
@@ -105,7 +105,10 @@ def prime(
 @with_options
 def copy_query(
     old: str = typer.Argument(
-        ..., metavar="spark:OLD", help="The checkpoint location of the query. It is only read."
+        ...,
+        metavar="spark:OLD",
+        help="The checkpoint location of the query. migrate reads this location but does not "
+        "change it.",
     ),
     *,
     from_side: str = typer.Option(
@@ -115,8 +118,8 @@ def copy_query(
         ..., "--checkpoint-dir", metavar="NEW", help="Write the copy to this new local directory."
     ),
     sink: str | None = option(
-        "Check the query's output files or table. The copy is refused if this sink would skip "
-        "its batches.",
+        "Check the query's output files or table. The copy is refused if this sink would skip the "
+        "copied query's batches.",
         metavar="DIR",
     ),
     format: CopyFormat = option(
@@ -176,7 +179,8 @@ def verify_state(
         "--state",
         metavar="OPERATOR/NAME",
         help=(
-            "Compare each key of this keyed state of CHK with the state that Spark was primed with."
+            "For each key, compare this keyed state in CHK with the state that Spark was primed "
+            "with."
         ),
     ),
     expect: str | None = option(

@@ -241,7 +241,7 @@ def test_new_topics_with_similar_names_trigger_warning(
     assert len(warned) == (0 if said is None else 1)
     if said is not None:
         assert warned[0].startswith(said)
-        assert "add topic_pattern, such as 't-.*' [young-topic]" in warned[0]
+        assert "pass the pattern with topic_pattern, for example 't-.*' [young-topic]" in warned[0]
 
 
 def test_pattern_is_suggested_unless_topic_pattern_or_topic_map_is_set(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ from migrate.planning import refusals_and_warnings as messages
 from migrate.planning.plan import Plan, PlannedPartition, Verdict
 
 _NO_BROKER = 'not checked against Kafka; add bootstrap_servers="HOST:PORT" [not-checked]'
-_NEW = 'choose a start with new_partitions="earliest" or latest'
-_CHOOSE = 'choose a start with unresolved="earliest|latest|committed|timestamp:T"'
+_NEW = 'choose a start offset with new_partitions="earliest" or latest'
+_CHOOSE = 'choose a start offset with unresolved="earliest|latest|committed|timestamp:T"'
 _BROKERS = "pass the job's brokers with bootstrap_servers"
 
 
@@ -248,8 +248,8 @@ def test_warnings_about_partitions_show_first_affected_partition() -> None:
         _planned(0, 5), _planned(1, 5, unknown_to_some=True), _planned(2, 5, unknown_to_some=True)
     ) == [
         'merge_sources="min": one source of the topic has no position for 2 partitions (the first '
-        "is t-1); the move starts these partitions at the other source's position, so the records "
-        "below that position are lost for the source without a position [merged-positions]"
+        "is t-1); the move starts these partitions at the other source's position, so the source "
+        "without a position loses all earlier records [merged-positions]"
     ]
 
 

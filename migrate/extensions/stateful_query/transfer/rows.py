@@ -300,8 +300,8 @@ def aggregate_rows(
     if time is not None and not isinstance(types[time], TimestampType):
         raise UsageError(
             f"{time} has type {types[time].simpleString().upper()}, but the event time must be a "
-            "TIMESTAMP, because its value is independent of the session's time zone; use a "
-            "TIMESTAMP column"
+            "TIMESTAMP, because the value of a TIMESTAMP does not depend on the session's time "
+            "zone; use a TIMESTAMP column"
         )
     if slide_ms is not None and (
         count is None or window is None or minima or maxima or session_gap_ms is not None

@@ -27,8 +27,8 @@ from migrate.model.policies import Gone
         (lambda: f"add {option('allow_kept_running', True)}", "add move.allow-kept-running: true"),
         (lambda: f"omit it with {option('gone', Gone.SKIP)}", "omit it with move.gone: skip"),
         (
-            lambda: f"choose a start with {option('unresolved', 'earliest|latest')}",
-            "choose a start with move.unresolved: earliest|latest",
+            lambda: f"choose a start offset with {option('unresolved', 'earliest|latest')}",
+            "choose a start offset with move.unresolved: earliest|latest",
         ),
         (lambda: option("source_group", "GROUP"), "move.source-group: GROUP"),
         (lambda: f"{option('partitions')} omits 2", "move.partitions omits 2"),

@@ -133,7 +133,7 @@ def test_unreadable_states_are_reported() -> None:
     found = take_states(migrate.keyed_states(WITH_KRYO), [f"{known.operator_id}/{known.name}"])
     reasons = [line for line in found.lines() if "testjobs.Secret" in line]
     assert any("/secret: " in reason for reason in reasons)
-    assert all(one.startswith("an unreadable state is not migrated: ") for one in reasons)
+    assert all(one.startswith("a state cannot be read, so it is not migrated: ") for one in reasons)
     with pytest.raises(DecodeError, match=r"testjobs\.Secret"):
         take_states(migrate.keyed_states(WITH_KRYO), [f"{unknown.operator_id}/secret"])
 
@@ -181,7 +181,7 @@ def test_states_are_listed_without_reading_entries_if_no_state_is_selected(
     assert "windows/_timer_state/event_window-timers" in timers
     assert left.startswith("8 states are not migrated, because they are not selected: ")
     assert any(
-        "an unreadable state" in line
+        "a state cannot be read" in line
         for line in take_states(migrate.keyed_states(WITH_KRYO), []).lines()
     )
 

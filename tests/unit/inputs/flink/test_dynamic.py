@@ -507,7 +507,7 @@ def test_undiscovered_topics_of_dynamic_source_are_reported(tmp_path: Path) -> N
     extraction = _extract(tmp_path, dynamic.operator())
     (finding,) = [f for f in extraction.findings if f.code == "undiscovered-topics"]
     assert finding.severity is Severity.WARNING
-    assert finding.message.startswith("the state contains no partition of 2 topics in the source's")
+    assert finding.message.startswith("2 topics in the source's streams have no partitions")
     assert "t on cluster 'b'" in finding.message
 
 

@@ -196,6 +196,7 @@ def test_finding_about_unreadable_source_depends_on_kind_of_source(
 
 _HIDDEN = "records in unfinished files (.inprogress) stay hidden"
 _ROWS = f"a file sink may have an unfinished file; {_HIDDEN}"
+_ALSO_ROWS = f"if the sink is a file sink, it may also have an unfinished file, and {_HIDDEN}"
 _LOST = (
     "if the job is still running, a stop-with-savepoint commits this output; otherwise, the "
     "output is lost unless the job is restored from this checkpoint"
@@ -206,7 +207,7 @@ _WRITER = ["writer_raw_states"]
 
 
 def _pending(text: str, after_a_stop: str | None = None, files: bool = False) -> _Told:
-    after = f"; {_ROWS}" if files else ""
+    after = f"; {_ALSO_ROWS}" if files else ""
     return Code.PENDING_TRANSACTIONS, _WARNING, f"{text}; {after_a_stop or _LOST}{after}"
 
 
@@ -242,7 +243,7 @@ def _pending(text: str, after_a_stop: str | None = None, files: bool = False) ->
             (
                 names,
                 UnknownSink("why"),
-                "a sink may have output to commit, but its state cannot be read (why)",
+                "a sink's state cannot be read (why), so the sink may have output to commit",
                 _AFTER_A_STOP,
             )
             for names in (["streaming_committer_raw_states"], _WRITER)
@@ -538,8 +539,8 @@ def test_dynamic_source_reports_undiscovered_topics_and_retained_clusters() -> N
             (
                 Code.UNDISCOVERED_TOPICS,
                 _WARNING,
-                "the state contains no partition of 2 topics in the source's streams (the first "
-                "is u on ",
+                "2 topics in the source's streams have no partitions in the state (the first is "
+                "u on ",
             ),
             (
                 Code.RETAINED_CLUSTERS,

@@ -163,7 +163,7 @@ def test_unknown_sink_triggers_warning_about_possible_pending_transactions(
     states = {name: [b"\0\0\0\2\0\0\0\3abc"]}
     finding = _findings(tmp_path, states)["pending-transactions"]
     assert finding.severity is Severity.WARNING
-    assert "its state cannot be read" in finding.message
+    assert "a sink's state cannot be read" in finding.message
 
 
 @pytest.mark.parametrize("name", ["next-transactional-id-hint", "next-transactional-id-hint-v2"])
@@ -212,7 +212,9 @@ def test_finding_reports_that_unknown_writer_may_be_file_sink(
     tmp_path: Path, states: Mapping[str, Sequence[bytes]], may_be: bool
 ) -> None:
     finding = _findings(tmp_path, states)["pending-transactions"]
-    assert ("; a file sink may have an unfinished file" in finding.message) == may_be
+    assert (
+        "; if the sink is a file sink, it may also have an unfinished file" in finding.message
+    ) == may_be
 
 
 def test_pending_files_of_sink_are_counted(tmp_path: Path) -> None:
@@ -227,7 +229,7 @@ def test_pending_files_of_sink_are_counted(tmp_path: Path) -> None:
 def test_sink_state_that_mixes_transactions_and_files_is_unreadable(tmp_path: Path) -> None:
     elements = [encode_committer_element("2.2", _TWO), encode_committer_element("2.2", _FILES)]
     findings = _findings(tmp_path, {COMMITTER_STATE: elements})
-    assert "its state cannot be read" in findings["pending-transactions"].message
+    assert "a sink's state cannot be read" in findings["pending-transactions"].message
 
 
 def test_note_appears_if_sink_may_remember_checkpoint_ids(tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ def test_rollback_warns_if_it_restores_offsets_that_group_has_lost() -> None:
     found = _restoration(file, _group(NOTHING))
     assert _changes(found) == {A0: (None, 1), B0: (None, 2), C0: (None, 3)}
     assert found.warnings == (
-        "the group has lost 2 offsets that the change did not affect (the first is of b-0); the "
+        "the group has lost 2 offsets that the change did not affect (the first is for b-0); the "
         "rollback "
         f"restores the offsets that these partitions had at {file.created_at} "
         "[group-offsets-lost]",
