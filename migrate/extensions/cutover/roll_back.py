@@ -27,6 +27,7 @@ from migrate.extensions.cutover.stop_job import record_savepoint
 from migrate.extensions.cutover.target_state import (
     Content,
     Started,
+    how_to_end,
     other_cluster_reason,
     started_work,
     target_content,
@@ -44,18 +45,14 @@ from migrate.targets.seed import remove_seed
 
 def check_roll_back(facts: Facts) -> None:
     """Refuse a cut-over that cannot be rolled back; raise any error from reading the target."""
-    for status, process, name in (
-        (facts.start_status, facts.start_process, "start"),
-        (facts.prime_status, facts.prime_process, "prime"),
-    ):
-        if status == "running" and process is not None:
-            raise Refused(catalog.COMMAND_RUNNING(command=name, process=process))
-        if status == "running":
-            raise Refused(catalog.COMMAND_RUNNING_UNKNOWN_PROCESS(command=name))
-    target, name = require(facts.target), facts.target_name
     if problem := other_cluster_reason(facts):
         raise Refused(problem)
     started, evidence = started_work(facts)
+    if started is not Started.YES or isinstance(facts.target, Unavailable):
+        _refuse_running_command(facts)
+    elif facts.start_status == "running":
+        evidence += f"; the start command is still running{how_to_end(facts.start_process)}"
+    target, name = require(facts.target), facts.target_name
     if started is Started.YES and facts.spec.target.is_group:
         raise Refused(catalog.CONSUMERS_STARTED(target=name, evidence=evidence))
     if started is Started.YES:
@@ -73,6 +70,18 @@ def check_roll_back(facts: Facts) -> None:
         raise Refused(catalog.NOTHING_TO_ROLL_BACK())
     if isinstance(target, LocationFacts) and (problem := _not_ours_reason(facts, target)):
         raise Refused(problem)
+
+
+def _refuse_running_command(facts: Facts) -> None:
+    """Refuse if a command is running, because the command may still start readers."""
+    for status, process, name in (
+        (facts.start_status, facts.start_process, "start"),
+        (facts.prime_status, facts.prime_process, "prime"),
+    ):
+        if status == "running" and process is not None:
+            raise Refused(catalog.COMMAND_RUNNING(command=name, process=process))
+        if status == "running":
+            raise Refused(catalog.COMMAND_RUNNING_UNKNOWN_PROCESS(command=name))
 
 
 def _not_ours_reason(facts: Facts, target: LocationFacts) -> Message | None:

@@ -912,6 +912,25 @@ def test_rollback_is_offered_only_if_nothing_has_started(
     assert (sure is None) == (back in (None, "readers-possible"))
 
 
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        (_location(last_planned_batch=3, last_committed_batch=3), "query-started"),
+        (_group(*_BOTH, members=1, by=_ID), "consumers-started"),
+        (Unavailable(OSError("away")), "command-running"),
+    ],
+)
+def test_rollback_is_refused_at_once_if_readers_of_running_command_have_started(
+    target: Any, code: str
+) -> None:
+    """Regression: After the user had stopped the query as asked, the rollback was refused."""
+    record = _record(**_SEEDED, flink=_FINISHED)
+    facts = _facts(record, target=target, start_status="running", start_process=71)
+    reason = _reason(_no_way_back(facts))
+    assert reason.code == code
+    assert "kill -- -71" in str(reason)
+
+
 def test_refusal_of_rollback_contains_target_savepoint_and_brokers() -> None:
     """The message needs these values for the commands that it suggests."""
     target = _location(last_planned_batch=3, last_committed_batch=3)
