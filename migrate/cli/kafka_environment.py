@@ -31,14 +31,14 @@ def with_environment(arguments: _Arguments) -> _Arguments:
         from migrate.kafka.config import check_servers
 
         check_servers(_SERVERS_VARIABLE, servers)
-        log.info(f"brokers from {_SERVERS_VARIABLE}: {servers}")
+        log.info(f"using the brokers from {_SERVERS_VARIABLE}: {servers}")
         arguments["bootstrap_servers"] = servers
     # A command with a Kafka properties file queries a broker, and fails if no brokers are
     # specified. Therefore, use the file from the environment only if brokers are specified: in the
     # file itself, in MIGRATE_BOOTSTRAP_SERVERS, or by an option.
     has_brokers = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
     if file and (has_brokers or _names_brokers(file)):
-        log.info(f"Kafka properties from {_CONFIG_VARIABLE}: {file}")
+        log.info(f"using the Kafka properties from {_CONFIG_VARIABLE}: {file}")
         arguments["kafka_config"] = local_path(file)
     return arguments
 
@@ -67,7 +67,7 @@ def with_flink_environment(flink_rest: str | None) -> str | None:
     from migrate.inputs.flink.rest_client import check_address
 
     check_address(address, _FLINK_VARIABLE)
-    log.info(f"Flink's JobManager from {_FLINK_VARIABLE}")
+    log.info(f"using the address of Flink's JobManager from {_FLINK_VARIABLE}")
     return address
 
 

@@ -39,7 +39,7 @@ def verify(
         "positions or topics, pass the plan.",
     ),
     target: str = typer.Argument(
-        ..., metavar="TARGET", help=f"The written target: {calls.TARGETS}."
+        ..., metavar="TARGET", help=f"The target that the move wrote: {calls.TARGETS}."
     ),
     *,
     arguments: SideArguments,

@@ -112,8 +112,7 @@ def parse_side(side: AnyPath) -> Side:
     if kind is SideKind.JSON and what.lstrip().startswith(("{", "[")):
         raise UsageError(
             "the prefix json: requires the name of a file, but the argument is JSON text; save "
-            "this "
-            "text to a file, and pass the file, such as json:offsets.json"
+            "this text to a file, and pass the file name, for example json:offsets.json"
         )
     if kind in FILE_READERS:
         return Side(kind, name, str(local_path(what)))

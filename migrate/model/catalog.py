@@ -153,8 +153,8 @@ COPY_DUPLICATED = refusal(
 )
 COPY_DUPLICATED_SINCE_PLAN = refusal(
     "copy-duplicated-since-plan",
-    "{partition}: the match of the planned offset is uncertain ({outcome}); a start at this "
-    "offset may duplicate records",
+    "{partition}: the planned offset may be too low ({outcome}), so starting at this offset may "
+    "duplicate records",
     "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
     "command",
 )
@@ -169,16 +169,17 @@ COPY_EXPIRED = refusal(
     "copy-expired",
     "the target's log starts {records} after the position, so it lacks records that the job has "
     "not read",
-    "mirror the topic again, or move from a newer checkpoint, whose records both clusters contain",
+    "mirror the topic again, or move from a newer checkpoint if the target's log contains every "
+    "record after that checkpoint",
 )
 COPY_FILTERED = refusal(
     "copy-filtered",
-    "the mirror skipped {records} of the job's log, and copied a later record",
-    "mirror all records of the topic to a new topic, in their order",
+    "the mirror skipped {records} of the log in the job's cluster, but copied a later record",
+    "mirror all records of the topic to a new topic, in their original order",
 )
 COPY_FOREIGN = refusal(
     "copy-foreign",
-    "the target's log contains {records} that the job's log does not contain",
+    "the target's log contains {records} that the log in the job's cluster does not contain",
     "other clients write to the topic, or wrote to it before the mirror finished; mirror the "
     "job's topic to a topic without other writers",
 )
@@ -537,7 +538,7 @@ JSON_PASSED_AS_CSV = input_error(
 )
 KAFKA_REQUEST_FAILED = service_error(
     "kafka-request-failed",
-    "the request about {subject} failed ({reason})",
+    "a Kafka request for {subject} failed ({reason})",
     "check the state of the brokers, and rerun the command",
 )
 KEPT_PARTITIONS = refusal(
@@ -584,7 +585,7 @@ LOCATION_INSIDE_QUERY = refusal(
 )
 LOCATION_NOT_A_DIRECTORY = refusal(
     "location-not-a-directory",
-    "{directory} is a file or a symbolic link, or it is inside a file",
+    "{directory} is a file or a symbolic link, or one of its parent directories is a file",
     "choose a directory",
 )
 LOCATION_NOT_EMPTY = refusal(
@@ -631,7 +632,7 @@ NO_BATCH_COMMITTED = refusal(
     "no-batch-committed",
     "the query at {location} has not committed a batch",
     "pass the checkpoint or savepoint from which `migrate to-spark` wrote this location; if the "
-    "query runs in Real-Time Mode, a start from that checkpoint duplicates its output",
+    "query runs in Real-Time Mode, starting from that checkpoint duplicates the query's output",
 )
 NO_BROKER = service_error(
     "no-broker",
@@ -843,7 +844,7 @@ PLANNED_OFFSET_OUTSIDE_LOG = refusal(
 )
 PLANNED_RECORDS_DELETED = refusal(
     "planned-records-deleted",
-    "{partition}: the job's cluster no longer contains the records that the plan compared",
+    "{partition}: the records that were compared for the plan are no longer in the job's cluster",
     "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
     "command",
 )
@@ -874,7 +875,7 @@ POSITIONS_DIFFER_CLUSTER_UNKNOWN = refusal(
 )
 POSITIONS_NOT_READABLE_AGAIN = input_error(
     "positions-not-readable-again",
-    "{pointer}: the positions from the time of the plan can no longer be read",
+    "{pointer}: the positions from which the plan was created can no longer be read",
     "create a new plan",
 )
 PROGRESS_REPORT = input_error(
@@ -978,15 +979,16 @@ SAME_TOPIC_TWO_CLUSTERS = refusal(
 )
 SAVEPOINT_AGED = refusal(
     "savepoint-aged",
-    "this savepoint was written {days:day} ago; if the job was restarted from it, the job's later "
-    "output will be duplicated",
-    "add {option.flink_rest:URL} (Flink's JobManager) or {option.source_group:G} (the job's "
-    "group); or, if the job was not restarted, add {option.allow_ran_on:true}",
+    "this savepoint was written {days:day} ago; if the job has been restarted from it, the job's "
+    "later output will be duplicated",
+    "to check for a restart, add {option.flink_rest:URL} (Flink's JobManager) or "
+    "{option.source_group:G} (the job's group); if you know that the job was not restarted, add "
+    "{option.allow_ran_on:true}",
 )
 SAVEPOINT_AGED_AFTER_PLAN = refusal(
     "savepoint-aged-after-plan",
-    "this savepoint was written {days:day} ago; if the job was restarted from it, the job's later "
-    "output will be duplicated",
+    "this savepoint was written {days:day} ago; if the job has been restarted from it, the job's "
+    "later output will be duplicated",
     "to check for a restart, add {option.flink_rest:URL} (Flink's JobManager), or make a new plan "
     "with {option.source_group:G} (the job's group); if you know that the job was not restarted, "
     "make a new plan with {option.allow_ran_on:true}",
@@ -994,16 +996,16 @@ SAVEPOINT_AGED_AFTER_PLAN = refusal(
 SAVEPOINT_AGED_NOT_IN_FLINK = refusal(
     "savepoint-aged-not-in-flink",
     "this savepoint was written {days:day} ago, and the JobManager does not show whether the job "
-    "was restarted from it; if the job was restarted, its later output will be duplicated",
+    "has been restarted from it; if it has, the job's later output will be duplicated",
     "to check for a restart, add {option.source_group:G} (the job's group); if you know that the "
     "job was not restarted, add {option.allow_ran_on:true}",
 )
 SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN = refusal(
     "savepoint-aged-not-in-flink-after-plan",
     "this savepoint was written {days:day} ago, and the JobManager does not show whether the job "
-    "was restarted from it; if the job was restarted, its later output will be duplicated",
-    "make a new plan with {option.source_group:G} (the job's group); or, if the job was not "
-    "restarted, make a new plan with {option.allow_ran_on:true}",
+    "has been restarted from it; if it has, the job's later output will be duplicated",
+    "to check for a restart, make a new plan with {option.source_group:G} (the job's group); if "
+    "you know that the job was not restarted, make a new plan with {option.allow_ran_on:true}",
 )
 SEED_IN_USE = refusal(
     "seed-in-use",
@@ -1100,7 +1102,7 @@ SINK_OF_OTHER_QUERY = refusal(
     "{sink} is the file sink of a different query, which has already written batches up to {last} "
     "(_spark_metadata); the sink would silently skip batches 0 to {last} of a new query, and their "
     "records would be lost",
-    "choose a new directory for the sink, and read both directories",
+    "choose a new directory for the sink, and have its consumers read both directories",
 )
 SINK_UNREADABLE = refusal(
     "sink-unreadable",
@@ -1138,7 +1140,7 @@ START_DEPENDS_ON_JOB = refusal(
 )
 STARTS_DIFFER_BETWEEN_SOURCES = refusal(
     "starts-differ-between-sources",
-    "{query}: two sources of the query start {partition} at different offsets",
+    "{query}: two sources of the query start reading {partition} at different offsets",
     "compare the seed of each source (sources/N/0) with the positions",
 )
 STREAMS_AT_DIFFERENT_POSITIONS = refusal(
@@ -1206,10 +1208,10 @@ TOPIC_RECREATED_SINCE_PLAN = refusal(
 )
 TOPICS_LEFT_OUT = refusal(
     "topics-left-out",
-    "{side} has positions of topics {topics}, but {no_source} reads these topics; after the move, "
-    "their records would not be read, or a source that discovers topics by a pattern would read "
-    "them from the start",
-    "pass the source's pattern with {option.topic_pattern}, or list the partitions that move with "
+    "{side} has positions for topics {topics}, but {no_source} reads these topics; after the "
+    "move, their records would either not be read, or be read from the start by a source that "
+    "discovers topics by pattern",
+    "pass the source's pattern with {option.topic_pattern}, or list the partitions to move with "
     "{option.partitions}",
 )
 TRANSACTION_LOG_DENIED = service_error(

@@ -15,7 +15,7 @@ _COMMITTED_IF_FINISHED = (
 )
 _DRAIN = (
     "stop the job with --drain, so that the operator waits for the responses; if the job has "
-    "ended, first restore it from this checkpoint"
+    "already ended, restore it from this checkpoint first"
 )
 _HIDDEN = "records in unfinished files (.inprogress) stay hidden after a move"
 _LOST = (
@@ -47,7 +47,7 @@ _STALE = (
 )
 _UNCLEAR_AFTER_STOP = "the savepoint does not show whether the stop committed this output"
 _USE_EXACT = (
-    "use a checkpoint, or a savepoint taken without stopping the job, because their positions are "
+    "use a checkpoint, or a savepoint that was taken without stopping the job; their positions are "
     "exact"
 )
 
@@ -58,8 +58,9 @@ ANOTHER_SOURCE_KIND = finding(
 )
 ASYNC_JOIN_NOT_READ = finding(
     Code.IN_FLIGHT_RECORDS,
-    "the operator's keyed state may contain records waiting for responses (an async join), but "
-    "the keyed_state extension is not installed; a move loses such records",
+    "migrate cannot check whether the operator's keyed state contains records waiting for "
+    "responses (an async join), because the keyed_state extension is not installed; a move would "
+    "lose such records",
     _DRAIN,
 )
 ASYNC_JOIN_RECORDS = finding(
@@ -89,7 +90,8 @@ ASYNC_RECORDS = finding(
 BEAM_BUNDLE_RECORDS = finding(
     Code.IN_FLIGHT_RECORDS,
     _BEAM_RECORDS
-    + "the operator emitted when the checkpoint ended the operator's bundle; a move loses them",
+    + "the operator produced when the checkpoint ended its bundle, and that it has not sent "
+    "downstream yet; a move loses them",
     "run the pipeline with --finishBundleBeforeCheckpointing, and take a new checkpoint",
 )
 BEAM_DISCOVERY = finding(
@@ -163,9 +165,9 @@ HYBRID_SOURCE_DAMAGED = finding(
 )
 HYBRID_SOURCE_ELSEWHERE = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
-    "this HybridSource is reading a source that is not a Kafka source (source {number} in its "
-    "list); it has not reached Kafka yet, or never reads Kafka; unread data of source {number} is "
-    "not moved",
+    "this HybridSource is reading a non-Kafka source (source {number} in its list), so either it "
+    "has not reached Kafka yet, or it never reads Kafka; unread data of source {number} is not "
+    "moved",
 )
 HYBRID_SPLITS_LEFT = finding(
     Code.HYBRID_SOURCE_ELSEWHERE,
@@ -203,10 +205,9 @@ KAFKA_SINK_WITH_OPEN_TRANSACTIONS = finding(
 )
 LATER_CHECKPOINT = finding(
     Code.RAN_ON,
-    "the job kept running after this checkpoint, and its later output would be duplicated; "
-    "chk-{newest} in the same directory was written after this chk-{number}, although the number "
-    "of chk-{newest} is lower; ignore this if the checkpoints were copied without their "
-    "modification times",
+    "chk-{newest} in the same directory was written after this chk-{number}, although its number "
+    "is lower, so the job kept running after this checkpoint, and its later output would be "
+    "duplicated; this may be wrong if the checkpoints were copied without their modification times",
 )
 LATEST_MARKER = finding(
     Code.LATEST_MARKER,
@@ -227,9 +228,8 @@ LOWER_NUMBER_IS_LATER = finding(
 )
 NEWER_CHECKPOINT = finding(
     Code.RAN_ON,
-    "the same directory contains the complete checkpoint chk-{newest}, so the job kept running "
-    "after "
-    "this checkpoint, and its later output would be duplicated",
+    "the newer complete checkpoint chk-{newest} is in the same directory as this checkpoint, so "
+    "the job kept running after this checkpoint, and its later output would be duplicated",
 )
 NOT_A_STOP = finding(
     Code.NOT_A_STOP,
@@ -346,13 +346,15 @@ STALE_POSITIONS = finding(
 )
 STALE_POSITIONS_IF_STOPPED = finding(
     Code.STALE_POSITIONS,
-    "if Flink 1.15 stopped the job with this savepoint, or 1.14 drained it, " + _STALE,
+    "if this savepoint was taken when Flink 1.15 stopped the job, or when Flink 1.14 drained it, "
+    + _STALE,
     _USE_EXACT,
 )
 STATEFUL_OUTPUT_MAY_BE_BEYOND = finding(
     Code.OUTPUT_BEYOND,
     "if the query uses Real-Time Mode (Spark 4.3 or later), it may have written records beyond "
-    "these positions, and these records will be duplicated; the query log does not show this mode",
+    "these positions, and these records will be duplicated; the query log does not show whether "
+    "the query uses this mode",
 )
 STATE_NOT_MOVED = finding(
     Code.STATE_NOT_MOVED,
@@ -416,5 +418,5 @@ WRITTEN_BEFORE_LOWER_NUMBER = finding(
 )
 WRITTEN_BY = finding(
     Code.WRITTEN_BY,
-    "written by {writers}; the state does not contain the exact release",
+    "written by {writers}; the state does not record the exact release",
 )

@@ -40,7 +40,7 @@ _CLAUSES = {
     "cost": "the effect on the group's consumers",
     "evidence": "(the evidence)",
     "how_to_stop": "stop the job with a savepoint",
-    "no_source": "no source of the savepoint",
+    "no_source": "no source in the savepoint",
     "if_different": "; if the running job is a different job, omit --flink-rest",
     "way_out": "(the remedy depends on the case)",
 }

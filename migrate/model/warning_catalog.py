@@ -72,9 +72,9 @@ GROUP_REWOUND = warning(
 )
 HISTORY_NOT_COMPARABLE = warning(
     "history-sampled",
-    "{partitions}: up to {records:record} could not be compared, because the job's log has lost "
-    "records or the topic is compacted; the target's log may lack some of these records, or may "
-    "contain records from other clients",
+    "{partitions}: up to {records:record} could not be compared, because the topic is compacted, "
+    "or its log in the job's cluster has lost records; the target's log may lack some of these "
+    "records, or may contain records from other clients",
 )
 HISTORY_SAMPLED = warning(
     "history-sampled",
@@ -175,8 +175,8 @@ NO_SUCH_GROUP = warning(
 )
 NO_TOPIC_IDS = warning(
     "no-topic-ids",
-    "topics have no IDs on these brokers (Kafka < 2.8), so migrate cannot detect a topic that was "
-    "recreated after the plan",
+    "topics have no IDs on these brokers (Kafka < 2.8), so migrate cannot detect whether a topic "
+    "was recreated after the plan was created",
 )
 OLD_SAVEPOINT = warning(
     "old-savepoint",
@@ -214,7 +214,7 @@ OTHER_BROKERS = warning(
 PARTIAL_TOPIC = warning(
     "partial-topic",
     "{option.partitions} omits partitions of {count:topic} (the first is {topic})",
-    "in the query, use the option assign with exactly the partitions that move",
+    "in the query, use the option assign, and list exactly the partitions to move",
 )
 PARTITION_ADVANCED = warning(
     "position-changed",
@@ -283,9 +283,10 @@ RENAMED_TOPIC = warning(
 SINK_HIDES_FILES_OF_COPY = warning(
     "sink-hides-files",
     "{sink} contains no batch of the query, so batches 0 to {batch} are missing; if the query "
-    "writes files (without foreachBatch), Spark cannot read this directory, and the query fails "
-    "when it compacts _spark_metadata",
-    "pass the query's own sink, or copy its _spark_metadata before the start",
+    "writes files (without foreachBatch), Spark will not be able to read this directory, and the "
+    "query will fail when it compacts _spark_metadata",
+    "pass the query's own sink, or copy its _spark_metadata to this directory before you start "
+    "the query",
 )
 SINK_HIDES_FILES_OF_JOB = warning(
     "sink-hides-files",
@@ -303,8 +304,8 @@ SINK_PARTLY_READ = warning(
 SINK_REMEMBERS_IDENTIFIERS = warning(
     "sink-writer",
     "{sink} remembers the last batch number of each of these Hudi checkpoint identifiers: "
-    "{writers}; if the query sets one of them, the sink skips the query's batches up to this "
-    "number",
+    "{writers}; if the query sets one of these identifiers, the sink skips the query's batches up "
+    "to the number remembered for that identifier",
 )
 SINK_REMEMBERS_JOBS = warning(
     Code.SINK_MEMORY,
@@ -314,8 +315,8 @@ SINK_REMEMBERS_JOBS = warning(
 SINK_REMEMBERS_TRANSACTIONS = warning(
     "sink-writer",
     "{sink} remembers the last batch number of each of these Delta transaction IDs (txnAppId): "
-    "{writers}; if a foreachBatch writes under one of them, the sink skips the query's batches up "
-    "to this number",
+    "{writers}; if the query's foreachBatch function writes with one of these IDs, the sink skips "
+    "the query's batches up to the number remembered for that ID",
 )
 SOURCE_GROUP_EMPTY = warning(
     "source-group-empty",
@@ -345,8 +346,8 @@ UNLISTED_PARTITION = warning(
 )
 UNSEEDED_STREAM = warning(
     "unseeded-stream",
-    "the seed has no offsets for {count:stream} of the query ({streams:5}) before stream {last}; "
-    "if such a stream reads Kafka, it starts at its own startingOffsets",
+    "the seed has offsets for stream {last} of the query, but not for {count:stream} before it "
+    "({streams:5}); if such a stream reads Kafka, it starts at its own startingOffsets",
 )
 YOUNG_TOPIC = warning(
     "young-topic",

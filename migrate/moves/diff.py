@@ -62,9 +62,9 @@ def diff(
     if to_kafka.is_given:
         if left_side.kind is SideKind.BROKER:
             raise UsageError(
-                f"{left_side.label} contains log offsets, not the positions of records, so "
-                "migrate cannot find them in the other cluster; pass a side with positions, such "
-                "as CHK or group:NAME"
+                f"{left_side.label} refers to offsets in the logs of one cluster, not to the "
+                "positions of a reader, so migrate cannot translate it to the other cluster; pass "
+                "a side with a reader's positions, such as CHK or group:NAME"
             )
         old, new = job.config(), to_kafka.config()
         translate = partial(translate_side, old=old, new=new, names=topic_map or {})

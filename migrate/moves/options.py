@@ -265,7 +265,8 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
         str | None,
         Option(
             "Pass the job's topic pattern, a Java regular expression. Checkpoints do not contain "
-            "it. Matching topics that the job had not discovered move as new partitions.",
+            "it. The partitions of matching topics that the job had not yet discovered are moved "
+            "as new partitions.",
             metavar="REGEX",
             panel=_MOVES,
             excludes=("topic_map",),
@@ -292,7 +293,7 @@ class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     new_partitions: Annotated[
         NewPartitions | Literal["as-flink", "fail", "earliest", "latest"],
         Option(
-            "Choose the start of partitions that are not in the checkpoint. as-flink starts "
+            "Choose the start offset of partitions that are not in the checkpoint. as-flink starts "
             "at the log start offset if Flink would start there; otherwise, it refuses the move.",
             metavar="HOW",
             panel=ALLOWED,

@@ -233,13 +233,13 @@ def _parse_target(target: str) -> Side:
         )
     if target.startswith(_PLAN):
         raise UsageError(
-            f"{target} is not a target; plan:FILE is the first argument; pass the target second: "
-            f"migrate verify {target} TARGET"
+            f"{target} is not a target; pass plan:FILE as the first argument, and the target as "
+            f"the second: migrate verify {target} TARGET"
         )
     if os.path.isfile(target):
         raise UsageError(
-            f"{target} is a file, not a target; for a plan, pass plan:{target} as the first "
-            f"argument, and {TARGETS} second"
+            f"{target} is a file, not a target; to use a plan, pass plan:{target} as the first "
+            f"argument, and {TARGETS} as the second"
         )
     raise UsageError(f"{target} is not a target; {_prefix_advice(target)}")
 

@@ -287,7 +287,7 @@ def _numbers_by_topic(source: Source) -> dict[str, frozenset[int]]:
 
 
 def left_out_refusal(
-    side: str, topics: Iterable[str], reader: str = "no source of the savepoint"
+    side: str, topics: Iterable[str], reader: str = "no source in the savepoint"
 ) -> Message:
     """Return the refusal for a move that would drop the positions of some topics."""
     return TOPICS_LEFT_OUT(side=side, topics=sorted(topics), no_source=reader)

@@ -222,7 +222,8 @@ def _sampled_warnings(
 
 
 NOT_COMPARABLE = (
-    "they cannot be compared, because the job's log has lost records, or the topic is compacted"
+    "they cannot be compared, because the topic is compacted, or its log in the job's cluster has "
+    "lost records"
 )
 ASSUMPTION = (
     "for records that were not compared, migrate assumes that the mirror preserves partitions "

@@ -299,8 +299,8 @@ def test_files_modified_after_stop_lead_to_warning(stopped: Stopped, session: Sp
     assert rows.expired is not None and rows.expired.doubtful == 10
     told = [*rows.expired.warnings()]
     assert told[1].startswith(
-        "10 entries are treated as expired, which is correct only if the job stopped later than "
-        "the last access in the state; "
+        "10 entries are treated as expired, because the TTL ended before the checkpoint's "
+        "modification time; this is wrong if the job stopped earlier; "
     )
 
 

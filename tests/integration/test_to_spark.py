@@ -176,7 +176,7 @@ def test_unlisted_partition_with_records_older_than_checkpoint_triggers_warning(
     named = _to_spark(tmp_path / "named", broker, topic, [4], "--partitions", f"{topic}:0")
     assert _offsets(named, topic) == {0: 4}
     assert "new partition" not in named.stderr
-    assert "use the option assign with exactly the partitions that move" in named.stderr
+    assert "use the option assign, and list exactly the partitions to move" in named.stderr
     broker.add_partitions(topic, 4)
     broker.produce(topic, 3, ["since"])
     os.utime(tmp_path / "named/chk-7/_metadata", (1_600_000_000,) * 2)  # before all records

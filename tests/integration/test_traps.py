@@ -231,7 +231,7 @@ def test_newer_checkpoint_in_same_directory_proves_that_job_kept_running(
     write_source(chk.with_name("chk-8"), {0: splits(topic, [6, 4, 5])})
     refused = _to_spark(chk, broker)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "the same directory contains the complete checkpoint chk-8" in refused.stderr
+    assert "the newer complete checkpoint chk-8 is in the same directory" in refused.stderr
     allowed = _to_spark(chk, broker, "--allow-ran-on", "--plan-out", plan)
     assert allowed.code == 0, allowed.stderr
     assert [saved.repeated for saved in read_plan(plan).partitions] == [None] * 3

@@ -133,4 +133,4 @@ def test_inspect_explains_that_keyed_queue_requires_keyed_state_extension(core: 
     join = ROOT / "tests/unit/field/14-delta-join/savepoint"
     done = _migrate(core, "inspect", join, "--format", "json")
     assert done.returncode == 0, done.stderr
-    assert "(an async join), but the keyed_state extension is not installed" in done.stdout
+    assert "(an async join), because the keyed_state extension is not installed" in done.stdout

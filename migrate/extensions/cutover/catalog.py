@@ -48,8 +48,8 @@ COMMAND_RUNNING_UNKNOWN_PROCESS = refusal(
 )
 COMMITTED_BEFORE_START = refusal(
     "committed-before-start",
-    "other clients committed for {target} after the plan was written, and before the start "
-    "command was run; the start offsets of these clients are unknown",
+    "other clients committed for {target} after the plan was written and before the start command "
+    "was run; the offsets at which these clients started are unknown",
     "stop these clients, and compare the records that they processed with the topic",
 )
 COMMITTED_BEFORE_VERIFICATION = refusal(
@@ -83,7 +83,7 @@ FIRST_BATCH_NOT_COMMITTED = stop(
 )
 FOLDER_IS_FILE = refusal(
     "folder-is-file",
-    "{key} {folder} is a file or inside a file",
+    "{key} {folder} is a file, or one of its parent directories is a file",
     "set {key} to a folder",
 )
 GROUP_COMMIT_INCOMPLETE = stop(
@@ -164,7 +164,7 @@ LOCATION_HAS_BATCHES = refusal(
 )
 LOCATION_IS_FILE = refusal(
     "location-is-file",
-    "{location} is a file, a symbolic link, or inside a file",
+    "{location} is a file or a symbolic link, or one of its parent directories is a file",
     "set target.checkpoint-dir to a new directory",
 )
 LOCATION_NOT_PRIMED = refusal(
@@ -523,7 +523,8 @@ TARGET_START_DIFFERS = stop(
 TARGET_START_UNKNOWN = stop(
     "target-start-unknown",
     "{target} is not verified: {result}",
-    "compare the output of the target's readers with the topic; for each partition, open {page}",
+    "compare the output of the target's readers with the topic; to see the result for each "
+    "partition, open {page}",
 )
 TASKS_NOT_RUNNING = refusal(
     "tasks-not-running",

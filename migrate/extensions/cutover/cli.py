@@ -33,7 +33,8 @@ def cut_over(
         None,
         metavar="SPEC",
         help="A YAML file with Flink's REST address, the job, the brokers, the target, and the "
-        "command that starts the query. With --init, a new file [default: print the spec].",
+        "command that starts the query. With --init, the new file for the spec [default: print "
+        "the spec].",
     ),
     *,
     execute: bool = EXECUTE,

@@ -31,14 +31,14 @@ TABLES_DIRECTORY_NOT_EMPTY = refusal(
 )
 WORKERS_ENDED = service_error(
     "workers-ended",
-    "{attempts} successive worker processes ended at the same checkpoint; the machine may not "
-    "have enough memory",
+    "{attempts} successive worker processes ended unexpectedly while reading the same checkpoint; "
+    "the machine may not have enough memory",
     "run the scan on a machine with more memory, or on Spark with {option.master}",
 )
 WORKERS_KILLED = service_error(
     "workers-killed",
-    "{attempts} successive worker processes ended at the same checkpoint (the last was killed by "
-    "signal {signal}); the machine may not have enough memory",
+    "{attempts} successive worker processes ended unexpectedly while reading the same checkpoint "
+    "(the last was killed by signal {signal}); the machine may not have enough memory",
     "run the scan on a machine with more memory, or on Spark with {option.master}",
 )
 

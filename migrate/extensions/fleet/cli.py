@@ -51,8 +51,8 @@ def scan(
         metavar="DIR",
     ),
     group: str | None = option(
-        "With --plans, save plans for commit-group --plan instead of plans for to-spark --plan. "
-        "{job} in G is replaced with the job's ID.",
+        "With --plans, save plans to use with commit-group --plan instead of to-spark --plan. "
+        "{job} in the group name G is replaced with the job's ID.",
         metavar="G",
     ),
     wide: bool = WIDE,

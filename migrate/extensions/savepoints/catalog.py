@@ -40,7 +40,7 @@ NAME_TOO_LONG = refusal(
 )
 NO_COMMON_TOPIC = refusal(
     "no-common-topic",
-    "{side} has positions of {topics}, but the savepoint reads {own}",
+    "{side} has positions for {topics}, but the savepoint has positions for {own}",
     "check that the savepoint belongs to the same job, or add {option.topic_map:OLD=NEW} for "
     "renamed topics",
 )
@@ -59,7 +59,7 @@ NO_ENUMERATOR_FOR_CLUSTER = refusal(
 OUTPUT_INSIDE_SAVEPOINT = refusal(
     "output-inside-savepoint",
     "{directory} is inside the original savepoint",
-    "choose a directory outside",
+    "choose a directory outside the savepoint",
 )
 PARTITION_ALREADY_FINISHED = refusal(
     "partition-already-finished",
@@ -104,7 +104,8 @@ SAVEPOINT_OF_OTHER_CLUSTER = refusal(
 )
 SEVERAL_READERS = refusal(
     "several-readers",
-    "operator {operator}: {readers} readers have {partition}, and each of them would read it",
+    "operator {operator}: {partition} is assigned to {readers} readers, and each of them would "
+    "read it",
     "omit the partition with {option.partitions}, or take a new savepoint",
 )
 STATE_DOES_NOT_FIT = refusal(

@@ -57,4 +57,4 @@ def to_flink(
         emit(written.path)
     check = next_step.command("diff", savepoint, written.path, kafka=arguments)
     restore = f"flink run -s {shlex.quote(written.path)} …"
-    log.info(f"next: {restore}, with the unchanged job; to show the changes: {check}")
+    log.info(f"next, restore the unchanged job: {restore}; to show the changes: {check}")

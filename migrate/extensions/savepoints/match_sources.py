@@ -179,7 +179,7 @@ def check_topic_map(
             )
         if new not in read:
             raise NoSuchName(
-                f"{option('topic_map', {old: new})}: no source of the savepoint reads {new}",
+                f"{option('topic_map', {old: new})}: no source in the savepoint reads {new}",
                 new,
                 read,
                 f"the sources read: {', '.join(sorted(read))}; a savepoint keeps its topic "

@@ -67,8 +67,8 @@ HOPPING_WINDOWS_UNEXPECTED = refusal(
 )
 IN_FLIGHT_IN_REHEARSAL = refusal(
     "in-flight-in-rehearsal",
-    "{checkpoint} contains in-flight records ({finding}), so the positions are after these "
-    "records, but the state does not contain them",
+    "{checkpoint} contains in-flight records ({finding}); the positions are already past these "
+    "records, but the operators' state does not include them yet",
     "choose an aligned checkpoint or a savepoint",
 )
 INITIAL_STATE_IGNORED = refusal(
@@ -197,7 +197,7 @@ PRIMING_BATCHES_MISSING = refusal(
 )
 PROCESSOR_STATE = refusal(
     "processor-state",
-    "the query stores the state of a processor (transformWithState), and such a state cannot be "
+    "the query stores the state of a processor (transformWithState), and such state cannot be "
     "primed",
     "pass Flink's state as initialState of the query (migrate.spark.initial_state)",
 )
@@ -220,7 +220,8 @@ QUERY_RAN_DURING_COPY = refusal(
 )
 QUERY_STORES_NO_STATE = refusal(
     "query-stores-no-state",
-    "{query}: the query stores no state, or tracks its progress asynchronously",
+    "{query}: the query cannot be copied, because it either stores no state or tracks its "
+    "progress asynchronously",
     "seed a new query (migrate to-spark)",
 )
 QUERY_WITHOUT_BATCH = refusal(
@@ -236,14 +237,14 @@ RECORDS_DELETED = refusal(
 ROWS_REQUIRED = refusal(
     "rows-required",
     "the query stores state, but `rows` is None",
-    "as `rows`, pass a function that takes the path of a checkpoint and returns the rows of each "
+    "set `rows` to a function that takes the path of a checkpoint and returns the rows of each "
     "stream",
 )
 SESSION_LACKS_RECORDS = refusal(
     "session-lacks-records",
     "the session from {start} to {end} has {records} records, but with a session gap of {gap_ms} "
-    "ms, a session of this length has at least {least} records",
-    "pass the number of all records as `count`, and the job's session gap as `session_gap_ms`",
+    "ms, a session of this length must have at least {least} records",
+    "pass the total number of records as `count`, and the job's session gap as `session_gap_ms`",
 )
 SEVERAL_STATE_STORES = refusal(
     "several-state-stores",
@@ -326,9 +327,9 @@ SYMBOLIC_LINK_IN_QUERY = refusal(
 )
 TOO_MANY_ROWS = refusal(
     "too-many-rows",
-    "the state requires {rows} rows, but `most_rows` is {most_rows}",
-    "in the query, replace count(*) with the sum of a weight that is 1 for each record from Kafka "
-    "(sums={{'weight': …}})",
+    "the state requires {rows} rows, but `most_rows` limits them to {most_rows}",
+    "in the query, replace count(*) with the sum of a weight column, and set the weight to 1 for "
+    "each record from Kafka (sums={{'weight': …}})",
 )
 TTL_MISSING = refusal(
     "ttl-missing",
@@ -403,8 +404,8 @@ EXPIRED_STATE = warning(
 )
 EXPIRY_DOUBTFUL = warning(
     "expiry-doubtful",
-    "{count:entry is|entries are} treated as expired, which is correct only if the job stopped "
-    "later than the last access in the state",
+    "{count:entry is|entries are} treated as expired, because the TTL ended before the "
+    "checkpoint's modification time; this is wrong if the job stopped earlier",
     "if the checkpoint is a copy, pass the time at which the job stopped ({option.stopped_at_ms})",
 )
 EXPIRY_ENDS = warning(

@@ -73,7 +73,7 @@ def test_error_for_checkpoint_location_without_prefix_suggests_spark_prefix(
 @pytest.mark.parametrize(
     ("target", "advice", "other"),
     [
-        ("plan:plan.json", "plan:FILE is the first argument; pass the target second", "spark:plan"),
+        ("plan:plan.json", "pass plan:FILE as the first argument, and the target", "spark:plan"),
         ("topic:orders", "pass spark:DIR or group:NAME", "spark:topic"),
         ("a/query", "pass spark:a/query", "group:"),
         ("query", "pass spark:query", "group:"),

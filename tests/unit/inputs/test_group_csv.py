@@ -138,7 +138,7 @@ def test_inline_json_is_refused_with_hint_to_use_file() -> None:
     assert (result.code, result.stdout) == (2, "")
     assert result.stderr == (
         "migrate: the prefix json: requires the name of a file, but the argument is JSON text; "
-        "save this text to a file, and pass the file, such as json:offsets.json\n"
+        "save this text to a file, and pass the file name, for example json:offsets.json\n"
     )
 
 

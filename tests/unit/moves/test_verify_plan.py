@@ -452,7 +452,10 @@ def test_plan_from_group_is_verified_against_plan_alone(monkeypatch: pytest.Monk
     assert migrate(*apply).code == 0
     result = migrate("verify", "plan:plan.json", "spark:query")
     assert result.code == 0
-    assert "group:g: the positions from the time of the plan can no longer be read" in result.stderr
+    assert (
+        "group:g: the positions from which the plan was created can no longer be read"
+        in result.stderr
+    )
     assert "at the plan's offsets" in result.stderr
 
 

@@ -324,7 +324,7 @@ def test_warning_about_partial_topics_shows_first_topic() -> None:
     (told,) = messages.partial_topic_warnings(chosen, None, policies)
     assert told == (
         "partitions omits partitions of 2 topics (the first is s); in the query, use the "
-        "option assign with exactly the partitions that move [partial-topic]"
+        "option assign, and list exactly the partitions to move [partial-topic]"
     )
     more = ClusterSnapshot({"whole": {0: LogRange(0, 1), 1: LogRange(0, 1)}})
     (told,) = messages.partial_topic_warnings(chosen[2:], more, policies)

@@ -115,7 +115,7 @@ def test_to_flink_writes_positions_of_from_option_and_prints_path(here: Path) ->
     assert "t-0 advances from 3 to 9, so Flink skips up to 6 records" in written.stderr
     assert "t-1 rewinds from 4 to 1, so Flink reprocesses up to 3 records" in written.stderr
     assert "u-0 resumes from 2 [position-changed]\n" in written.stderr
-    assert "next: flink run -s" in written.stderr
+    assert "next, restore the unchanged job: flink run -s" in written.stderr
     assert (chk / "_metadata").read_bytes() == before
     assert [file.name for file in chk.iterdir()] == ["_metadata"]
 
@@ -306,8 +306,8 @@ def test_checkpoint_requires_override_if_job_has_newer_checkpoint(here: Path) ->
         ({"t": [3, 4], "x": [1]}, "[topics-left-out]"),
         (
             {"x": [1]},
-            "has positions of x, but the savepoint reads t; check that the savepoint belongs to "
-            "the same job",
+            "has positions for x, but the savepoint has positions for t; check that the "
+            "savepoint belongs to the same job",
         ),
         ({"t": [3, -1]}, "[latest-marker-offline]"),
     ],
@@ -344,7 +344,7 @@ def test_partition_in_two_readers_is_refused_unless_option_excludes_it(here: Pat
     entries = [EnumeratorSplit(KafkaSplit("t", n, 0)) for n in (0, 1)]
     readers = {0: [KafkaSplit("t", 0, 3)], 1: [KafkaSplit("t", 0, 5), KafkaSplit("t", 1, 9)]}
     chk = write_checkpoint(here / "chk-7", source_operator(SourceState(readers, entries)))
-    assert "2 readers have t-0, " in _refused(_to_flink(chk, _side({"t": [4, 9]})))
+    assert "t-0 is assigned to 2 readers, " in _refused(_to_flink(chk, _side({"t": [4, 9]})))
     assert _to_flink(chk, _side({"t": [4, 8]}), "--partitions", "t:1").code == 0
 
 
@@ -352,7 +352,9 @@ def test_unknown_topics_of_different_job_are_refused(here: Path) -> None:
     """Regression: The other job's topics were added to the reader."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     other = write_source(here / "b/chk-9", {0: [*splits("t", [4]), *splits("payments", [6])]})
-    assert "has positions of topics payments, but no source" in _refused(_to_flink(chk, str(other)))
+    assert "has positions for topics payments, but no source" in _refused(
+        _to_flink(chk, str(other))
+    )
 
 
 @pytest.mark.parametrize("discovered", [True, False])
@@ -639,7 +641,7 @@ def test_reversed_topic_map_is_usage_error_with_explanation(here: Path) -> None:
     result = _to_flink(chk, str(chk), "--topic-map", "orders=west.orders")
     assert (result.code, result.stdout) == (2, "")
     assert (
-        "--topic-map orders=west.orders: no source of the savepoint reads west.orders (did you "
+        "--topic-map orders=west.orders: no source in the savepoint reads west.orders (did you "
         "mean 'orders'?); the sources read: orders; a savepoint keeps its topic names, so set "
         "NEW to the topic in the savepoint that gets the positions of orders\n" in result.stderr
     )

@@ -57,7 +57,9 @@ def test_prime_refuses_checkpoint_if_newer_checkpoint_exists(tmp_path: Path) -> 
     """Regression: `prime` did not check whether the job had stopped."""
     chk = write_source(tmp_path / "job" / "chk-7", {0: splits("t", [3])})
     write_source(tmp_path / "job" / "chk-8", {0: splits("t", [4])})
-    with pytest.raises(Refused, match="the same directory contains the complete checkpoint chk-8"):
+    with pytest.raises(
+        Refused, match="the newer complete checkpoint chk-8 is in the same directory"
+    ):
         _prime(chk, tmp_path / "query")
     assert not (tmp_path / "query").exists()
 

@@ -456,8 +456,8 @@ _STALE = "the FlinkKafkaConsumer's positions are from the previous checkpoint"
                 (
                     Code.STALE_POSITIONS,
                     _WARNING,
-                    "if Flink 1.15 stopped the job with this savepoint, or 1.14 drained it, "
-                    + _STALE,
+                    "if this savepoint was taken when Flink 1.15 stopped the job, or when Flink "
+                    "1.14 drained it, " + _STALE,
                 )
             ],
         ),
@@ -491,9 +491,8 @@ def test_stale_positions_of_stopped_legacy_consumer_block_move(
                 (
                     Code.HYBRID_SOURCE_ELSEWHERE,
                     _BLOCKER,
-                    "this HybridSource is reading a source that is not a Kafka source (source 2 "
-                    "in its list); it has not reached Kafka yet, or never reads Kafka; unread "
-                    "data of "
+                    "this HybridSource is reading a non-Kafka source (source 2 in its list), so "
+                    "either it has not reached Kafka yet, or it never reads Kafka; unread data of "
                     "source 2 is not moved",
                 ),
                 (
@@ -571,8 +570,8 @@ def test_newer_checkpoint_of_running_job_blocks_move() -> None:
     assert _findings(newer=(8, 9))[0] == (
         Code.RAN_ON,
         _BLOCKER,
-        "the same directory contains the complete checkpoint chk-9, so the job kept running after "
-        "this checkpoint, and its later output would be duplicated",
+        "the newer complete checkpoint chk-9 is in the same directory as this checkpoint, so the "
+        "job kept running after this checkpoint, and its later output would be duplicated",
     )
     assert (
         "chk-3 in the same directory was written after this chk-7" in _findings(newer=(9, 3))[0][2]
@@ -654,4 +653,4 @@ def test_note_lists_flink_and_connector_releases_that_may_have_written_checkpoin
     found = findings_of_checkpoint(_checkpoint(version=version, sources=sources))
     (finding,) = [one for one in found if one.code is Code.WRITTEN_BY]
     assert finding.severity is _NOTE
-    assert finding.message == f"written by {told}; the state does not contain the exact release"
+    assert finding.message == f"written by {told}; the state does not record the exact release"

@@ -65,8 +65,8 @@ def test_job_directory_is_refused_if_highest_checkpoint_number_is_not_newest(
     refused = migrate("to-spark", job)
     assert (refused.code, refused.stdout) == (4, "")
     assert (
-        "chk-5 in the same directory was written after this chk-120, although the number of "
-        "chk-5 is lower" in (refused.stderr)
+        "chk-5 in the same directory was written after this chk-120, although its number is "
+        "lower, so the job kept running" in refused.stderr
     )
     shown = migrate("inspect", job)
     assert shown.code == 0
@@ -153,7 +153,7 @@ def test_warning_names_other_checkpoint_if_no_gap_separates_numbers_of_two_runs(
     assert "warning: chk-3 in the same directory was written after this chk-5" in stale.stderr
     right = migrate("to-spark", job / "chk-3")
     assert (right.code, right.stdout) == (4, "")
-    assert "the same directory contains the complete checkpoint chk-5" in right.stderr
+    assert "the newer complete checkpoint chk-5 is in the same directory" in right.stderr
     assert "warning: chk-5 in the same directory was written before this chk-3" in right.stderr
     allowed = migrate("to-spark", job / "chk-3", "--allow-ran-on")
     assert (allowed.code, allowed.stdout) == (0, '{"t":{"0":3}}\n')
@@ -211,7 +211,8 @@ def test_renamed_copy_is_not_treated_as_newer_checkpoint(tmp_path: Path) -> None
     shutil.copytree(written, copy.with_name("chk-10"))
     assert read_checkpoint(copy).newer_siblings == (10,)
     assert (
-        "the same directory contains the complete checkpoint chk-10" in _findings(copy)["ran-on"][1]
+        "the newer complete checkpoint chk-10 is in the same directory"
+        in _findings(copy)["ran-on"][1]
     )
 
 
