@@ -696,9 +696,9 @@ NO_OFFSETS_IN_FILE = input_error(
 NO_POSITION = refusal(
     "no-position",
     "{side} has no position for {partitions}, but {reader} reads these partitions",
-    "to leave these partitions unchanged, pass only the other partitions with "
-    "{option.partitions}; to choose start offsets for them, add {option.bootstrap_servers} and "
-    "{option.new_partitions:earliest} or latest",
+    "to leave them unchanged, pass only the other partitions with {option.partitions}; to choose "
+    "start offsets for them, add {option.bootstrap_servers} and {option.new_partitions:earliest} "
+    "or latest",
 )
 NO_QUERY_AT_LOCATION = input_error(
     "no-query-at-location",

@@ -180,26 +180,26 @@ NO_TOPIC_IDS = warning(
 )
 OLD_SAVEPOINT = warning(
     "old-savepoint",
-    "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
-    "output of the job will be duplicated",
+    "this savepoint was written {days:day} ago; if the job was restarted from it, the job's later "
+    "output will be duplicated",
     "to check for a restart, add {option.flink_rest} or {option.source_group}",
 )
 OLD_SAVEPOINT_NOT_IN_FLINK = warning(
     "old-savepoint",
-    "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
-    "output of the job will be duplicated",
+    "this savepoint was written {days:day} ago; if the job was restarted from it, the job's later "
+    "output will be duplicated",
     "to check for a restart, add {option.source_group}",
 )
 OLD_SAVEPOINT_OF_PLAN = warning(
     "old-savepoint",
-    "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
-    "output of the job will be duplicated",
+    "this savepoint was written {days:day} ago; if the job was restarted from it, the job's later "
+    "output will be duplicated",
     "to check for a restart, add {option.flink_rest}",
 )
 OLD_SAVEPOINT_UNCHECKED = warning(
     "old-savepoint",
-    "this savepoint was written {days:day} ago; if the job was restarted from it, the later "
-    "output of the job will be duplicated",
+    "this savepoint was written {days:day} ago; if the job was restarted from it, the job's later "
+    "output will be duplicated",
 )
 ONE_CLUSTER = warning(
     "one-cluster",

@@ -63,9 +63,9 @@ OUTPUT_INSIDE_SAVEPOINT = refusal(
 )
 PARTITION_ALREADY_FINISHED = refusal(
     "partition-already-finished",
-    "operator {operator}: the bounded source has read {partitions:1} to the end, and no reader is "
-    "assigned to the partition anymore",
-    "omit the partition with {option.partitions}",
+    "operator {operator}: the bounded source has read {partitions:1} to the end, and finished "
+    "partitions have no reader anymore",
+    "omit finished partitions with {option.partitions}",
 )
 READER_STATE_MISSING = refusal(
     "reader-state-missing",
