@@ -935,12 +935,11 @@ def test_plan_with_offset_of_wrong_record_is_refused(
     edit_and_seal_plan(plan, later)
     refused = migrate("to-spark", "--plan", plan, *clusters)
     assert refused.code == 4
-    assert "is at 17 in the target's cluster, but the plan starts at 18" in refused.stderr
+    assert "the plan starts at offset 18, but the record that follows" in refused.stderr
+    assert "has offset 17 in the target's cluster" in refused.stderr
     wrong = migrate(*verify)
-    assert (
-        wrong.code == 5
-        and "is at 17 in the target's cluster, but the plan starts at 18" in wrong.stderr
-    )
+    assert wrong.code == 5
+    assert "has offset 17 in the target's cluster" in wrong.stderr
 
 
 def test_to_flink_writes_savepoint_for_target_cluster(
