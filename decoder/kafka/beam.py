@@ -2,9 +2,9 @@
 
 KafkaIO reads through an UnboundedSource (KafkaUnboundedSource), called the source here.
 
-In Beam 2.50, UnboundedSourceWrapper, a Flink SourceFunction, reads the source. An element of its
-list state is the source, in Java serialization, followed by the source's CheckpointMark, encoded
-with the source's coder. No length precedes the source or the mark.
+In Beam 2.50, UnboundedSourceWrapper, a Flink SourceFunction, reads the source. Each element
+of its list state contains the Java-serialized source, followed by the source's CheckpointMark,
+encoded with the source's coder. No length precedes the source or the mark.
 
 In Beam 2.62, a Flink ``Source`` reads the source. A split is a FlinkSourceSplit, a serialized Java
 object. Its field ``beamSplitSource`` is the source that reads the split; ``splitState`` is the

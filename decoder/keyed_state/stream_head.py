@@ -82,7 +82,7 @@ class Head:
         states: the states; the index of a state is its number in the data.
         error: the reason that the states after ``states`` could not be read; None if ``states`` is
             complete.
-        end: the end of the head in the stream, in bytes; None if a state has an unknown serializer.
+        end: the byte offset at which the head ends; None if a state has an unknown serializer.
     """
 
     compressed: bool

@@ -188,7 +188,7 @@ class RecordReader:
     def around_times(
         self, times: Mapping[Partition, int], most_before: int, most_after: int
     ) -> dict[Partition, Surroundings]:
-        """Return the records around each partition's first record at or after a time.
+        """For each partition, return the records around the first record at or after a time.
 
         If a partition has no such record, its result is the records around the log end offset.
 

@@ -9,8 +9,8 @@ requires the READ permission on the topic. The records of a transactional ID are
 
 When a transactional ID expires (``transactional.id.expiration.ms``, 7 days by default), Kafka
 writes a record without a value. When a transaction times out, the record that ends the transaction
-contains the next producer epoch. Since Kafka 4.0, this is also true of every transaction of newer
-clients.
+contains the next producer epoch. Since Kafka 4.0, the record that ends a transaction of a newer
+client always contains the next producer epoch.
 
 Source: TransactionLogKey.json, TransactionLogValue.json, TransactionState, TransactionStateManager
 (partitionFor), TransactionMetadata @ Kafka 4.1.1.

@@ -45,7 +45,7 @@ class Ticker:
 
     Args:
         interval: the number of seconds between calls.
-        tick: the function to call with the stage that started last. It runs in a thread of the
+        tick: the function to call with the most recently started stage. It runs in a thread of the
             ticker.
     """
 

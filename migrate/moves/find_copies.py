@@ -60,7 +60,7 @@ def translate_positions(
         positions: the next offset of each partition in the old cluster.
         old: the librdkafka properties for the old cluster.
         new: the librdkafka properties for the new cluster.
-        names: the topic names in the new cluster, by their names in the old cluster.
+        names: the name in the new cluster of each topic, by its name in the old cluster.
         wait: the number of seconds to wait for a lagging mirror.
         is_whole: True to compare every record, starting at the log start offsets.
     """

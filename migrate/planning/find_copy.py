@@ -620,7 +620,7 @@ class _Check:
             run = yield Read(Side.OLD, old, 0, self._depth.block)
             self._has_gaps |= has_gaps(run.after)
             block = [record for record in run.after if record.offset < anchors[-1].old]
-            # Among equal records, only the first and the last have certain offsets.
+            # Among equal records, only the offsets of the first and the last are certain.
             edges = [
                 at for at, (one, two) in enumerate(pairwise(block)) if one.digest != two.digest
             ]

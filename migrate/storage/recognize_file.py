@@ -43,7 +43,7 @@ LOCATION_NAMES = frozenset({"commits", "metadata", "offsets", "sources", "state"
 
 
 def looks_like_location(names: Iterable[str]) -> bool:
-    """Return whether a directory with these names is probably a Spark checkpoint location."""
+    """Return whether a directory with entries of these names is probably a checkpoint location."""
     return len(LOCATION_NAMES.intersection(names)) > 1
 
 

@@ -129,7 +129,7 @@ def test_sink_that_remembers_only_other_writers_triggers_no_warning(
 
 
 def test_warning_is_shown_if_spark_would_ignore_flinks_files_in_sink_directory() -> None:
-    """Spark reads only the files that the log of its own file sink lists."""
+    """Spark reads only the files that are listed in the log of its own file sink."""
     (warning,) = check_sink_of_a_job(GOLDEN / "files")
     assert warning.endswith(" [sink-hides-files]")
 

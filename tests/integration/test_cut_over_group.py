@@ -396,7 +396,7 @@ def test_cut_over_back_requires_option_if_consumer_may_be_running(
 ) -> None:
     """The option is ``--nothing-started``.
 
-    A consumer that assigns its partitions is not visible until its first commit.
+    A consumer that assigns itself partitions is not visible until its first commit.
     """
     assert cut_over.run("--until", "verify").code == 0
     cut_over.more_records(20)

@@ -535,7 +535,7 @@ def test_rehearsal_detects_query_that_counts_nulls(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_rehearsal_detects_filter_missing_in_query(scene: Scene) -> None:
+def test_rehearsal_detects_filter_that_query_lacks(scene: Scene) -> None:
     def query(events: DataFrame) -> DataFrame:
         return events.groupBy("name").agg(F.count("*"), F.count("amount"), F.sum("amount"))
 

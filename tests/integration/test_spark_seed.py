@@ -413,7 +413,7 @@ def test_copied_query_reads_new_partition_whose_log_starts_above_0(
 def test_copied_query_fails_with_new_file_sink(
     tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:
-    """Regression: ``migrate`` advised a new sink directory, with which Spark failed at batch 9."""
+    """Regression: ``migrate`` recommended a new sink directory, and Spark failed at batch 9."""
     topic = _run_with_state(broker, spark, checkpoint_dir)
     servers, options = broker.bootstrap_servers, {"subscribe": topic}
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [8])})

@@ -221,7 +221,7 @@ def test_program_reads_checkpoint_in_object_store(machine: Machine, kind: str) -
 
 
 def test_program_signs_authentication_for_amazon_msk(machine: Machine) -> None:
-    """Regression: The version metadata of the signer was not packed, so the signer failed."""
+    """Regression: The version metadata of the signer was not bundled, so the signer failed."""
     login = ("-X", "security.protocol=SASL_SSL", "-X", "sasl.mechanism=AWS_MSK_IAM")
     aws = {"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
     refused = machine.run(

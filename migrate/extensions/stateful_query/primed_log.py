@@ -63,7 +63,7 @@ _LOGGED_SETTINGS = {
 def source_directory(checkpoint: Path, source: str) -> str | None:
     """Return the name of the directory from which a source has read files.
 
-    Return None if the source has no log of read files.
+    Return None if the source keeps no log of the files that it has read.
 
     Raises:
         InputError: the source's log is not the log of a file source.

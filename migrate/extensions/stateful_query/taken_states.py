@@ -78,7 +78,7 @@ class TakenStates:
 
     @property
     def fully_taken_operators(self) -> frozenset[str]:
-        """The IDs of the operators whose readable states, except timers, are all taken."""
+        """The IDs of the operators whose readable states, except timers, are all migrated."""
         staying = {state.operator_id for state in self.left_behind}
         return frozenset(state.operator_id for state in self.taken) - staying
 

@@ -236,7 +236,7 @@ def _digits_of_job(origin: Origin) -> str | None:
 
 
 def _own_jobs(origin: Origin, jobs: Iterable[RestoredJob]) -> list[FlinkJob]:
-    """Return the jobs with the ID of the job that wrote the checkpoint."""
+    """Return the jobs whose ID is that of the job that wrote the checkpoint."""
     digits = _digits_of_job(origin)
     return [job for job, _ in jobs if digits is not None and job.job_id.startswith(digits)]
 
@@ -298,7 +298,7 @@ def _job_that_continued(
 def _began_after(origin: Origin, job: FlinkJob) -> bool:
     """Return whether a job started after the savepoint was written.
 
-    Because the clocks may differ, the start must be later by more than the possible difference.
+    The clocks may differ, so the start must be later by more than ``CLOCK_DIFFERENCE``.
     """
     return origin.written_at is not None and (
         job.began_ms > origin.written_at + 1000 * _clocks_of(origin)

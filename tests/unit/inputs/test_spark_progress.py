@@ -67,7 +67,7 @@ def test_wait_for_query_with_asynchronous_progress_depends_on_logged_batches(
     )
 
 
-def test_wait_for_continuous_query_depends_on_file_time_of_its_epoch(tmp_path: Path) -> None:
+def test_wait_for_continuous_query_depends_on_times_of_epoch_files(tmp_path: Path) -> None:
     """Regression: Epochs have no ``batchTimestampMs``, so the move did not wait."""
     log = {"offsets/0": f"v1\n\n{_OFFSETS % 90}"}
     query = spark_directory(tmp_path / "query", _QUERY | _batches({0: 1}) | log)

@@ -8,7 +8,7 @@ from migrate.model.message import Message, warning
 from migrate.model.warning import record_warnings, warn
 
 
-def test_warnings_of_different_thread_are_not_recorded() -> None:
+def test_warnings_from_other_threads_are_not_recorded() -> None:
     """Regression: Two threads that called ``prime`` got each other's warnings."""
     with record_warnings() as outer:
         warn(_warning("first"))

@@ -225,7 +225,7 @@ def _beats(number: int) -> ModelLog:
 
 @pytest.mark.parametrize("is_whole", [False, True])
 @pytest.mark.parametrize(("position", "copied"), [(50, 60), (61, 60), (101, 100)])
-def test_offset_syncs_show_which_of_equal_records_are_copied(
+def test_offset_syncs_show_which_identical_records_were_copied(
     position: int, copied: int, is_whole: bool
 ) -> None:
     old, new, at = {0: _beats(100)}, {0: _beats(copied)}, {0: position}

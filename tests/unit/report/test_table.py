@@ -176,7 +176,7 @@ def test_empty_column_of_table_is_omitted() -> None:
     ]
 
 
-def test_table_on_narrow_terminal_first_wraps_headings() -> None:
+def test_table_wraps_headings_first_on_narrow_terminal() -> None:
     assert _drawn(_TOPICS, _NUMBERS, width=18)[:3] == [
         "          LOG-END-",
         "TOPIC       OFFSET",

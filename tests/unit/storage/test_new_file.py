@@ -156,7 +156,7 @@ def test_file_and_directory_are_synced_to_disk(
 @pytest.mark.parametrize(
     ("code", "told"), [(errno.EIO, True), (errno.ENOSPC, True), (errno.EINVAL, False)]
 )
-def test_error_of_directory_sync_is_raised_unless_sync_is_unsupported(
+def test_directory_sync_error_is_raised_unless_sync_is_unsupported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, told: bool
 ) -> None:
     """EINVAL means that the file system does not support the sync of a directory."""

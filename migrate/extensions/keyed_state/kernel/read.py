@@ -162,8 +162,8 @@ class FastReader:
     def _batch(self) -> tuple[pa.RecordBatch | None, int]:
         """Return the entries in the buffers as a batch; None if there are no entries.
 
-        The second result is how many entries of the last key group are in this batch and in earlier
-        batches.
+        The second result is the total number of entries of the last key group, in this batch and
+        in all earlier batches.
 
         Raises:
             NeedsPlainReader: the columns fail a check.

@@ -377,7 +377,7 @@ def test_serializer_snapshot_with_invalid_counts_or_scale_is_refused() -> None:
     "name",
     ["org.apache.other.LongSerializer$LongSerializerSnapshot", "org.apache.flink.Unknown", "Long"],
 )
-def test_unknown_serializer_snapshot_is_refused_by_name(name: str) -> None:
+def test_refusal_of_unknown_serializer_snapshot_includes_its_name(name: str) -> None:
     failed = _key_error(utf(name) + i32(3))
     assert f"unknown serializer snapshot {name}" in failed.problem
     assert failed.kind is UNSUPPORTED

@@ -188,7 +188,7 @@ _A, _B = ("a", 0), ("b", 0)
         ([(7, {"0": {_A: 9}, "1": {_B: 9}}), (8, {"0": {_A: 9}, "1": {_B: 8}})], ["ok", 1]),
     ],
 )
-def test_verification_compares_end_of_each_batch_with_start_per_partition(
+def test_verification_compares_each_batch_with_seed_and_previous_batch(
     batches: Any, outcomes: list[str | int]
 ) -> None:
     """A partition that the batches omit is missing.

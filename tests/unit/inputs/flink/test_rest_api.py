@@ -93,7 +93,7 @@ def test_invalid_jobmanager_answer_raises_error() -> None:
     assert message_of(refused.value).facts["reason"] == "Connection refused"
 
 
-def test_jobmanager_answer_above_size_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_jobmanager_response_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with answering(200, _OVERVIEW.encode()) as (url, _):
         monkeypatch.setattr(rest_client, "_LARGEST_ANSWER", len(_OVERVIEW))
         assert known_jobs(url)
