@@ -251,9 +251,9 @@ def _scans(results: Results) -> Iterator[str]:
         "The table shows complete `migrate scan` commands, measured on "
         f"{words.measured(results, 'scans')}. "
         "With Parquet, the command also writes tables. *Reading only* is one process that reads "
-        "all checkpoints, or two processes that each read half of the checkpoints. It excludes the "
-        "start of the processes. A scan keeps a row for each checkpoint and one `_metadata` file "
-        "in memory. If it reads from an object store, it keeps up to 8 files of at most 4 MiB each."
+        "all checkpoints, or two processes that each read half of the checkpoints. It excludes "
+        "process startup. A scan keeps a row for each checkpoint and one `_metadata` file in "
+        "memory. If it reads from an object store, it keeps up to 8 files of at most 4 MiB each."
     )
     others = max(scan["others_cores"] for scan in scans)
     if others >= _NOTICEABLE_CORES:

@@ -77,9 +77,9 @@ def keyed_state_section(results: Results) -> Iterator[str]:
     kernel, processor = (states["shapes"][0]["starts"][name] for name in ("kernel", "processor"))
     yield from paragraph(
         f"The kernel loads in {words.seconds(kernel['median'])} of CPU time. The first start on a "
-        f"machine also compiles it, in {words.seconds(states['compiled_seconds']['median'])}. The "
-        f"State Processor API takes {words.seconds(processor['median'])} to start and to perform "
-        "the first read."
+        "machine, which also compiles it, takes "
+        f"{words.seconds(states['compiled_seconds']['median'])}. The State Processor API takes "
+        f"{words.seconds(processor['median'])} to start and to perform the first read."
     )
     yield ""
     large = states["large"]
