@@ -24,7 +24,9 @@ PROPERTIES: list[dict[str, Any]] = json.loads((SYNTHETIC / "properties.json").re
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["path"].split("/")[0])
-def test_every_kind_of_state_handle_matches_flinks_own_reading(entry: dict[str, Any]) -> None:
+def test_values_of_every_kind_of_state_handle_match_values_read_by_flink(
+    entry: dict[str, Any],
+) -> None:
     metadata = parse_metadata((SYNTHETIC / entry["path"]).read_bytes(), entry["path"])
     expected = entry["expected"]
     assert metadata.version == entry["metadata_version"]

@@ -155,7 +155,7 @@ def test_decoded_splits_and_enumerators_match_connector(
 
 
 @pytest.mark.parametrize("dynamic", _of_kind("dynamic_sources"), ids=lambda e: e["name"])
-def test_dynamic_source_state_matches_connector(
+def test_dynamic_source_state_matches_values_read_by_connector(
     dynamic: dict[str, Any],
 ) -> None:
     (operator_id,) = dynamic["dynamic_sources"]
@@ -187,7 +187,7 @@ def test_dynamic_source_state_matches_connector(
 
 
 @pytest.mark.parametrize("legacy", _of_kind("legacy_sources"), ids=lambda e: e["name"])
-def test_legacy_consumer_offsets_match_flinks_kryo_serializer(
+def test_legacy_consumer_offsets_match_values_read_by_flinks_kryo_serializer(
     legacy: dict[str, Any],
 ) -> None:
     sources = read_checkpoint(GOLDEN / legacy["path"]).sources
@@ -241,7 +241,7 @@ def test_beam_checkpoint_marks_match_beams_coder(beam: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("hybrid", _of_kind("hybrid_sources"), ids=lambda e: e["name"])
-def test_state_in_hybrid_source_matches_serializers_of_inner_source(
+def test_state_in_hybrid_source_matches_values_read_by_serializers_of_inner_source(
     hybrid: dict[str, Any],
 ) -> None:
     (operator_id,) = hybrid["hybrid_sources"]
@@ -292,7 +292,7 @@ def test_writers_of_file_sinks_are_recognized(checkpoint: Checkpoint) -> None:
 
 
 @pytest.mark.parametrize("held", _of_kind("async_operators"), ids=lambda e: e["name"])
-def test_queues_of_async_operators_and_open_files_of_sinks_match_flinks_serializers(
+def test_async_queues_and_open_files_of_sinks_match_values_read_by_flinks_serializers(
     held: dict[str, Any],
 ) -> None:
     checkpoint = read_checkpoint(GOLDEN / held["path"])

@@ -93,7 +93,10 @@ def _asked(sink: Path, writer: str | None) -> tuple[tuple[str, ...], str | None]
 
 
 def test_iceberg_table_that_remembers_flink_jobs_triggers_warning() -> None:
-    """In the manifest, Iceberg drops all records of a new job with a remembered job ID and UID."""
+    """Iceberg drops all records of a new job if the table remembers its job ID and UID.
+
+    The manifest of the golden tables shows this loss.
+    """
     entry = TABLES["iceberg-flink"]
     lost = [job["job"] for job in entry["jobs"] if job["gained"] == 0]
     one, two, three = (f"{number:032x}" for number in (1, 2, 3))

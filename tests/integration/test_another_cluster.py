@@ -500,10 +500,10 @@ def test_tombstone_not_copied_yet_is_reported_as_mirror_lag(
     assert "mirror lags" in refused.stderr, refused.stderr
 
 
-def test_option_compare_all_proves_position_and_detects_changed_record(
+def test_compare_all_proves_position_and_detects_changed_record(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    """``--compare all`` proves the position, although a transactional mirror has written markers.
+    """``--compare all`` proves the position even if a mirror has written transaction markers.
 
     In a second copy, it detects one changed record.
     """

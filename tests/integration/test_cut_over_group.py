@@ -487,7 +487,7 @@ def _expire(broker: Broker, cut_over: CutOver) -> None:
 
 
 @pytest.mark.parametrize("target", ["group", "checkpoint-dir"])
-def test_second_spec_for_same_target_requires_option_adopt(
+def test_second_spec_for_same_target_requires_adopt_option(
     target: str, broker: Broker, tmp_path: Path
 ) -> None:
     """A different machine cannot see a local lock, so the target records its owner."""

@@ -170,7 +170,9 @@ def _rows(output: Path, view: str, *columns: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_every_position_matches_flinks_own_classes(estate: ManyJobs, scanned: Path) -> None:
+def test_every_position_matches_position_read_by_flinks_own_classes(
+    estate: ManyJobs, scanned: Path
+) -> None:
     found: dict[str, Counter[ExpectedPosition]] = {}
     failed: dict[str, str] = {}
     for row in _rows(scanned, "positions", *ExpectedPosition._fields):
@@ -248,4 +250,4 @@ def test_comparison_with_flinks_classes_fails_for_single_wrong_position(
         },
     )
     with pytest.raises(AssertionError):
-        test_every_position_matches_flinks_own_classes(wrong, scanned)
+        test_every_position_matches_position_read_by_flinks_own_classes(wrong, scanned)

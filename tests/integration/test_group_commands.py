@@ -158,7 +158,7 @@ def test_missing_group_is_reported_in_dry_run_and_saved_plan(
     assert migrate("show", plan).stdout.count(warning) == 1
 
 
-def test_option_execute_reports_rollback_file_and_second_run_changes_nothing(
+def test_run_with_execute_option_reports_rollback_file_and_second_run_changes_nothing(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
     broker.commit(group, {(topic, 0): 1})

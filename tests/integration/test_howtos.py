@@ -61,7 +61,7 @@ def test_how_to_page_without_spark_shows_actual_output(page: Path, docs_broker: 
     [page for page in PAGES if scene(page).spark],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
-def test_how_to_page_with_spark_shows_actual_output(
+def test_spark_how_to_page_shows_actual_output(
     page: Path, docs_broker: Broker, spark: Spark
 ) -> None:
     _play(page, docs_broker, spark)

@@ -657,7 +657,7 @@ def test_rehearsal_detects_windows_closed_too_early(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
-def test_report_cannot_show_records_without_columns_topic_partition_and_offset(
+def test_report_cannot_show_records_without_topic_partition_and_offset_columns(
     scene: Scene,
 ) -> None:
     def query(events: DataFrame) -> DataFrame:

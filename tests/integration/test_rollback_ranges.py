@@ -139,7 +139,7 @@ def test_rollback_refuses_offset_beyond_log_end_without_topic_ids(case: Case) ->
 
 
 def test_rollback_with_force_skips_deleted_partition(case: Case, broker: Broker) -> None:
-    """Kafka itself deletes a group's offsets of a deleted topic."""
+    """Kafka itself deletes a group's offsets for a deleted topic."""
     other = f"other-{uuid.uuid4().hex[:8]}"
     broker.create_topic(other, 1)
     broker.commit(case.group, {(other, 0): 0})

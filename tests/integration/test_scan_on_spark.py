@@ -130,7 +130,7 @@ def test_scan_function_returns_jobs_with_lag_and_obstacles(spark: Spark, estate:
     assert pickle.loads(done.stdout) == inventory
 
 
-def test_option_master_is_refused_if_spark_session_already_exists(
+def test_master_option_is_refused_if_spark_session_already_exists(
     spark: Spark, estate: FewJobs
 ) -> None:
     done = _on_spark(estate.root, "--master", "local[1]")

@@ -43,7 +43,7 @@ _PENDING = {"RECEIVED", "RETRY"}
         ("2.2", ("1.14", "1.15", "1.20", "2.2"), (1, 2)),
     ],
 )
-def test_sink_state_matches_flinks_own_classes(
+def test_sink_state_matches_values_read_by_flinks_own_classes(
     flink: str, written_by: tuple[str, ...], writer_versions: tuple[int, ...]
 ) -> None:
     # Up to 1.15, the state contains no subtasks, so Flink assigns all committables to one subtask.
@@ -90,7 +90,9 @@ _FILES_OF_ONE = {5: {0: [*_FILES[5][0], *_FILES[6][0]]}}
     ("flink", "written_by"),
     [("1.15", ("1.14", "1.15")), ("1.20", ("1.14", "1.15", "1.20")), ("2.2", ("1.14", "2.2"))],
 )
-def test_pending_files_match_flinks_own_classes(flink: str, written_by: tuple[str, ...]) -> None:
+def test_pending_files_match_files_found_by_flinks_own_classes(
+    flink: str, written_by: tuple[str, ...]
+) -> None:
     elements = [
         encode_committer_element(release, _FILES_OF_ONE if release in ("1.14", "1.15") else _FILES)
         for release in written_by

@@ -195,7 +195,7 @@ def test_partition_missing_from_seed_starts_at_0_if_log_starts_at_0(
 def test_starting_offsets_must_list_every_partition(
     servers: str, spark: Spark, checkpoint_dir: Path
 ) -> None:
-    """Spark refuses ``startingOffsets`` without one of the partitions."""
+    """Spark refuses ``startingOffsets`` if any partition is missing."""
     with pytest.raises(SparkQueryError, match="must specify all TopicPartitions"):
         spark.read_all(
             servers,

@@ -106,7 +106,7 @@ def test_shifted_start_of_query_is_detected(
 STALE = b"crc\0" + (512).to_bytes(4, "big") + b"\0\0\0\1"
 
 
-def test_query_starts_exactly_despite_stale_checksums(
+def test_query_starts_at_exact_positions_despite_stale_checksums(
     spark: Spark, servers: str, tmp_path: Path
 ) -> None:
     query = tmp_path / "query"
@@ -204,7 +204,7 @@ def test_real_time_mode_starts_at_seed_and_logs_batch_when_batch_ends(
     assert committed_positions("spark:x", query).starts == {(topic, 0): 20, (topic, 1): 20}
 
 
-def test_option_run_of_verify_reports_start_positions(servers: str, tmp_path: Path) -> None:
+def test_verify_run_option_reports_start_positions(servers: str, tmp_path: Path) -> None:
     """``verify --run`` runs Spark on a copy of the seed."""
     write_seed(POSITIONS, tmp_path / "query")
     conf = {

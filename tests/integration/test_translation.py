@@ -198,7 +198,7 @@ def test_records_copied_twice_by_killed_mirror_require_on_ambiguous(
     assert "144 records" in refused.stderr
 
 
-def test_records_compacted_around_position_require_on_ambiguous(
+def test_records_compacted_around_position_require_option_on_ambiguous(
     clusters: TwoClusters, tmp_path: Path
 ) -> None:
     """Compaction removed the two records at the position, so the exact copy is unknown."""

@@ -94,7 +94,7 @@ def test_reader_position_overrides_initial_offset_of_enumerator(
 
 
 @pytest.mark.parametrize("version", _VERSIONS)
-def test_job_started_from_committed_requires_source_group(
+def test_job_started_from_committed_offsets_requires_source_group(
     broker: Broker, names: dict[str, str], version: str
 ) -> None:
     """The job uses OffsetsInitializer.committedOffsets(), so some splits have a marker."""

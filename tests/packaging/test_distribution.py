@@ -157,7 +157,7 @@ def test_missing_extra_of_wheel_is_reported_with_install_command(
     assert f"pip install '.[{extra}]'" in " ".join(result.stderr.split())
 
 
-def test_conflicting_package_named_migrate_is_reported_in_single_line(
+def test_conflicting_package_named_migrate_is_reported_on_one_line(
     wheel: Path, tmp_path: Path
 ) -> None:
     """Regression: sqlalchemy-migrate overwrote ``migrate/__init__.py`` and caused a traceback."""

@@ -76,7 +76,7 @@ def test_ci_job_that_runs_project_code_has_only_read_permission() -> None:
         assert yaml.safe_load(file.read_text())["permissions"] in ({}, {"contents": "read"})
 
 
-def test_release_waits_for_checks_of_ci() -> None:
+def test_release_waits_for_ci_checks() -> None:
     jobs = _jobs()
     assert set(jobs["release/release"]["needs"]) == {"checks", "build", "program"}
     assert jobs["release/checks"]["uses"] == "./.github/workflows/checks.yml"

@@ -48,7 +48,7 @@ ROW_TESTS: Mapping[str, str] = {
     "startingOffsets, off-by-one detected": "test_shifted_start_of_query_is_detected[options]",
     "seed, off-by-one detected": "test_shifted_start_of_query_is_detected[seed]",
     "named seed": "test_named_source_starts_exactly_at_seed",
-    "verify --run": "test_option_run_of_verify_reports_start_positions",
+    "verify --run": "test_verify_run_option_reports_start_positions",
     "copy-query": f"{_KEPT}[right]",
     "copy-query, off-by-one detected": f"{_KEPT}[wrong by one]",
     "copy-query, transformWithState": (

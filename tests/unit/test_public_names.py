@@ -37,7 +37,7 @@ def test_every_exported_name_exists(name: str) -> None:
         assert getattr(package, one) is not None
 
 
-def test_unknown_name_of_spark_package_raises_attribute_error() -> None:
+def test_unknown_name_in_spark_package_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         migrate.spark.Nothing  # noqa: B018
 
@@ -51,7 +51,7 @@ def test_spark_name_without_pyspark_reports_install_command(
         getattr(migrate.spark, name)
 
 
-def test_error_of_data_source_before_pyspark_4_suggests_read_checkpoints_function(
+def test_data_source_error_on_pyspark_older_than_4_suggests_read_checkpoints_function(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("migrate.spark.find_spec", lambda name: name if name == "pyspark" else None)

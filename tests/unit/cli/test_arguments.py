@@ -162,7 +162,9 @@ def test_positions_of_query_are_read_from_file_uri(tmp_path: Path, uri: str) -> 
 
 
 @pytest.mark.parametrize("uri", ["s3://bucket/p.json", "nosuch://x/p.json"])
-def test_uri_with_other_scheme_is_rejected_in_place_of_local_file(chk: Path, uri: str) -> None:
+def test_uri_with_other_scheme_is_rejected_where_local_file_is_expected(
+    chk: Path, uri: str
+) -> None:
     says = f"{uri} is not a local file; pass a path or a file: URI"
     for arguments in (
         ("to-spark", "--plan", uri),

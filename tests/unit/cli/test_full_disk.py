@@ -47,7 +47,7 @@ def here(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("option", ["--plan-out", "--checkpoint-dir"], ids=["plan", "seed"])
-def test_error_on_full_disk_contains_path_of_plan_or_seed_and_no_file_remains(
+def test_full_disk_error_reports_plan_or_seed_path_and_leaves_no_file(
     here: Path, option: str
 ) -> None:
     """The documented exit code for every file that cannot be written is 6."""

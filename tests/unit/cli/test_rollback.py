@@ -24,7 +24,7 @@ from migrate.targets.group.rollback_decision import RestoredOffset
 def test_rollback_distinguishes_removed_offsets_from_restored_offsets(
     targets: tuple[int | None, ...], dry_run: str, question: str
 ) -> None:
-    """Regression: The confirmation of a rollback that removes all offsets was "restore"."""
+    """Regression: The prompt said "restore" for a rollback that removes all offsets."""
     partitions = [
         RestoredOffset(
             "a", number, Committed(9), None if target is None else Committed(target), None, None

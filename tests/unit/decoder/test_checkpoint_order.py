@@ -89,8 +89,8 @@ def test_only_sixteen_lowest_runs_of_checkpoint_numbers_are_compared_by_time() -
     assert found.newer == tuple(sorted(late))[:16]
 
 
-def test_contradicting_times_are_searched_in_first_and_nearest_checkpoints() -> None:
-    """In a long run of consecutive numbers, every time contradicts the number.
+def test_only_first_and_nearest_checkpoints_are_searched_for_contradictory_times() -> None:
+    """In a long run of consecutive numbers, every checkpoint's time can contradict its number.
 
     Only the first checkpoint and the eight nearest on each side are compared.
     """

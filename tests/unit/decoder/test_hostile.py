@@ -99,7 +99,7 @@ _SLOW = {
 }
 
 
-def test_every_hostile_checkpoint_has_resource_limits() -> None:
+def test_every_hostile_checkpoint_is_tested_with_resource_limits() -> None:
     """The tables above contain every attack of tests/support/hostile.py."""
     assert _QUICK.keys() | _SLOW.keys() == hostile.METADATA_ATTACKS.keys() | (
         hostile.FILE_ATTACKS.keys()
@@ -109,7 +109,7 @@ def test_every_hostile_checkpoint_has_resource_limits() -> None:
 @pytest.mark.parametrize(
     "name", [*_QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in _SLOW)]
 )
-def test_hostile_checkpoint_is_read_or_refused_within_its_resource_limits(
+def test_hostile_checkpoint_is_read_or_refused_within_resource_limits(
     name: str, tmp_path: Path
 ) -> None:
     multiple, refusal = {**_QUICK, **_SLOW}[name]
@@ -355,7 +355,7 @@ def test_malformed_modified_utf8_is_refused(encoded: bytes) -> None:
         Cursor(utf(b"a" + encoded), "file").utf("text")
 
 
-def test_java_specific_utf8_is_read() -> None:
+def test_java_modified_utf8_is_read() -> None:
     encoded = utf(b"a\xc0\x80\xed\xa0\xbd\xed\xb8\x80\xed\xa0\xbd")
     assert Cursor(encoded, "file").utf("text") == "a\0\N{GRINNING FACE}\ufffd"
 

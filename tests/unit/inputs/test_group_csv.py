@@ -34,7 +34,9 @@ def test_csv_of_two_groups_requires_choice_of_group() -> None:
         ("gb", {"payments": {"0": 7, "1": 8}, "short": {"0": 20}}),
     ],
 )
-def test_group_in_csv_file_is_selected_after_number_sign(group: str, offsets: object) -> None:
+def test_group_in_csv_file_is_selected_by_name_that_follows_number_sign(
+    group: str, offsets: object
+) -> None:
     result = migrate("to-spark", f"csv:{_TWO_GROUPS}#{group}")
     assert result.code == 0, result.stderr
     assert json.loads(result.stdout) == offsets

@@ -168,7 +168,7 @@ def test_unfinished_repartitioning_after_skipped_batch_is_refused(tmp_path: Path
         assert "[uncommitted-batch-behind]" in result.stderr
 
 
-def test_query_is_refused_if_only_a_skipped_batch_contains_a_partition(tmp_path: Path) -> None:
+def test_query_is_refused_if_a_partition_occurs_only_in_skipped_batch(tmp_path: Path) -> None:
     files = {f"commits/{n}": COMMIT for n in range(2)}
     files |= {f"offsets/{n}": batch('{"t":{"0":5}}') for n in (0, 2)}
     files["offsets/1"] = batch('{"t":{"0":5,"1":7}}')

@@ -97,7 +97,7 @@ def test_batch_started_after_reading_shows_that_query_is_running(tmp_path: Path)
     assert list(batch_signs(before)) == ["it has committed batch 1, but the move is from batch 0"]
 
 
-def test_batch_committed_again_under_same_number_shows_running_query(tmp_path: Path) -> None:
+def test_batch_committed_again_under_same_number_indicates_running_query(tmp_path: Path) -> None:
     """Regression: A running query was not detected if it had been reset and restarted.
 
     Such a query commits different records under the same batch number.

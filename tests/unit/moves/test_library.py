@@ -144,7 +144,9 @@ def test_library_to_spark_writes_seed(tmp_path: Path) -> None:
         library.to_spark(chk, checkpoint_dir=tmp_path / "seed")
 
 
-def test_library_to_spark_of_several_streams_matches_command(tmp_path: Path) -> None:
+def test_to_spark_function_returns_same_result_as_command_for_several_streams(
+    tmp_path: Path,
+) -> None:
     chk = golden("2.2/two-sources")
     names = {0: ["orders-us"], 1: ["orders-eu"]}
     start = library.to_spark(chk, spark_source=names, partitions={"orders": [0, 1]})

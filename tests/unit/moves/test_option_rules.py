@@ -71,7 +71,7 @@ def _stopped_cut_over(folder: Path, **fields: Any) -> Refused:
         ),
     ],
 )
-def test_refusal_shows_options_in_notation_of_command_line_function_or_spec(
+def test_refusal_shows_options_in_notation_of_command_or_function_or_spec(
     flags: tuple[str, ...],
     arguments: dict[str, Any],
     spec: dict[str, Any],

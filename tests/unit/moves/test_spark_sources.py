@@ -94,7 +94,7 @@ def test_seed_has_file_per_stream(chk: Path, tmp_path: Path) -> None:
         assert (seed / f"sources/{number}/0").read_text() == f"\0v1\n{line}"
 
 
-def test_topic_of_two_streams_requires_one_cluster_option_if_broker_is_queried(
+def test_topic_read_by_two_streams_requires_option_one_cluster_if_broker_is_queried(
     chk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The broker belongs to one cluster, and the state does not show the cluster of each source."""

@@ -98,10 +98,10 @@ def test_verify_with_older_checkpoint_suggests_moved_checkpoint_or_plan(
 
 
 @pytest.mark.parametrize("here", [True, False], ids=["rollback file here", "elsewhere"])
-def test_verify_with_older_checkpoint_does_not_ascribe_commits_to_other_client(
+def test_verify_with_older_checkpoint_does_not_attribute_commits_to_another_client(
     chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: bool
 ) -> None:
-    """Regression: Without the rollback file, migrate's commits were ascribed to another client."""
+    """Regression: Without the rollback file, commits by migrate counted as another client's."""
     committed = {("t", 0): Committed(3), ("t", 1): Committed(4)}
     before = GroupView("g", False, "Dead", "unknown")
     folder = tmp_path if here else tmp_path / "other"

@@ -537,7 +537,7 @@ def test_side_requiring_broker_fails_before_reading_files(name: str) -> None:
         load_sides(parse_side("json:/no/such/file"), parse_side(name), None)
 
 
-def test_two_broker_sides_without_topics_are_refused() -> None:
+def test_comparison_of_two_broker_inputs_without_topics_is_refused() -> None:
     with pytest.raises(UsageError, match="an input that contains topics"):
         load_sides(parse_side("broker:earliest"), parse_side("broker:latest"), None)
 
@@ -828,7 +828,10 @@ def group(committed: Mapping[int, tuple[int, str] | tuple[int, str, int | None]]
 
 
 def test_verify_distinguishes_newer_commits_from_too_high_offsets_written_by_migrate() -> None:
-    """A higher offset of a different client is a newer commit, but one of migrate loses records."""
+    """A higher offset from a different client is a newer commit.
+
+    A higher offset written by migrate loses records.
+    """
     committed = {0: (5, ""), 1: (9, ""), 2: (9, ""), 3: (1, ""), 4: (1, "")}
     checked = verify_group(
         side(dict.fromkeys(range(6), 5)),
@@ -983,7 +986,7 @@ def test_inspect_table_shows_cluster_of_position() -> None:
 def test_diff_page_has_column_for_records_in_log_only_if_numbers_differ(
     log_end: int, is_clipped: bool
 ) -> None:
-    """Regression: The page had this column even if its numbers equaled the previous column."""
+    """Regression: The page had this column even if its numbers matched the previous column's."""
     left, right = (PositionSet(name, {("t", 0): offset}) for name, offset in (("l", 5), ("r", 9)))
     compared = diff(left, right, {"t": {0: LogRange(0, log_end)}})
     assert compared.is_clipped is is_clipped

@@ -141,10 +141,10 @@ def test_records_copied_to_different_partitions_are_detected_between_samples() -
 
 
 @pytest.mark.parametrize("first", [3200, 6300, 9400])
-def test_records_copied_to_different_partitions_beyond_budget_are_detected_or_unread(
+def test_records_swapped_between_partitions_beyond_budget_are_detected_or_counted_as_unread(
     first: int,
 ) -> None:
-    """Beyond the read budget, migrate may count the exchanged records as unread instead."""
+    """Instead of detecting the swap, migrate may count the swapped records as unread."""
     old, new = _swapped(20_000, first, 1200)
     found = _Found(old, new, {0: 19_990, 1: 100})
     assert found.outcomes <= _VIOLATIONS or found.unread >= 1200
@@ -411,7 +411,7 @@ def test_changed_records_among_equal_records_do_not_inflate_count(position: int)
     assert (match.outcome, match.records) == (MatchOutcome.FILTERED, 1)
 
 
-def test_position_is_not_at_end_if_only_copy_equals_first_and_last_record() -> None:
+def test_position_is_not_at_end_if_sole_copy_equals_both_first_and_last_record() -> None:
     """Regression: The result was "at the end", but only 1 of 60 records was copied."""
     items = [("beat", 1000) if at in (0, 59) else (f"0/{at}", 1000) for at in range(60)]
     found = _Found({0: _log(items)}, {0: _log(items[:1])}, {0: 60})
@@ -532,7 +532,7 @@ def test_number_of_expired_records_is_lower_bound_if_first_copy_equals_distant_r
 
 
 def test_records_are_not_reported_as_filtered_if_next_copy_equals_older_record() -> None:
-    """Regression: The result was "filtered, at least 33", but only 2 records were exchanged."""
+    """Regression: The result was "filtered, at least 33", but only 2 records had swapped places."""
     items = [("beat", 1000) if at in (0, 35) else (f"0/{at}", 1000 + at) for at in range(60)]
     new = _log([items[1], items[0], *items[2:]])
     (match,) = _Found({0: _log(items)}, {0: new}, {0: 55}).matches.values()

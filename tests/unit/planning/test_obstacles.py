@@ -301,7 +301,7 @@ def test_agreeing_sources_with_unnamed_clusters_require_option_one_cluster() -> 
         ({"x": "u"}, False),
     ],
 )
-def test_renaming_topic_to_name_of_second_moved_topic_is_refused(
+def test_renaming_topic_to_name_of_another_moved_topic_is_refused(
     topic_map: dict[str, str], told: bool
 ) -> None:
     assert _texts(obstacles.name_collision_refusals({"t", "u"}, topic_map)) == (
@@ -314,7 +314,7 @@ def test_renaming_topic_to_name_of_second_moved_topic_is_refused(
     )
 
 
-def test_one_source_group_for_two_sources_at_committed_marker_is_refused() -> None:
+def test_single_source_group_is_refused_if_two_sources_are_at_committed_marker() -> None:
     sources = [
         _source(_A, _at(1), _at(Marker.COMMITTED, 1)),
         _source(_B, _at(Marker.COMMITTED), _at(2, 1)),

@@ -75,7 +75,7 @@ def test_expired_position_may_start_at_log_start_offset(tmp_path: Path) -> None:
     assert (planned.lost, planned.repeated, planned.records_left) == (7, 0, 10)
 
 
-def test_position_beyond_end_may_start_at_log_end_offset(tmp_path: Path) -> None:
+def test_partition_with_position_beyond_end_may_start_at_log_end_offset(tmp_path: Path) -> None:
     policies = Policies(on_beyond_end=OnBeyondEnd.LATEST)
     planned = _only(_plan(tmp_path, [30], [(5, 20)], policies))
     assert (planned.verdict, planned.next_offset) == (Verdict.BEYOND_END, 20)

@@ -184,7 +184,7 @@ def test_table_wraps_headings_first_on_narrow_terminal() -> None:
     ]
 
 
-def test_table_on_narrow_terminal_then_omits_columns_and_lists_their_names() -> None:
+def test_table_still_too_wide_for_terminal_omits_columns_and_lists_their_names() -> None:
     also: Column[_Pair] = Column("DIFFERENCE", lambda pair: f"+{pair[1]}", drop_order=1)
     assert _drawn(_TOPICS, also, _NUMBERS, width=18)[2:] == [
         "orders           1",
@@ -198,7 +198,7 @@ def test_table_on_narrow_terminal_then_omits_columns_and_lists_their_names() -> 
     assert not any("not shown" in line for line in wide)
 
 
-def test_table_on_narrow_terminal_then_moves_long_cells_to_separate_lines() -> None:
+def test_table_on_narrow_terminal_moves_long_cells_to_separate_lines() -> None:
     places: Column[_Pair] = Column("PARTITION", lambda pair: pair[1])
     said: Column[_Pair] = Column(
         "WHY NOT", lambda pair: "it is far too late" if pair[1] > 2 else "", own_line=Line.BELOW
@@ -235,7 +235,7 @@ def test_control_characters_of_rollback_file_are_escaped_in_table() -> None:
     assert "\x1b" not in restoration_table(restored, io.StringIO())
 
 
-def test_inspect_on_narrow_terminal_truncates_no_number(
+def test_inspect_on_narrow_terminal_does_not_truncate_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")

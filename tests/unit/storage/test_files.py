@@ -391,7 +391,7 @@ def test_local_copy_is_preferred_to_file_outside_checkpoint(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("beside", ["secret", "chk-70/state", "shared-not/state", "other/shared"])
 def test_file_in_parent_directory_of_checkpoint_is_external(tmp_path: Path, beside: str) -> None:
-    """The metadata of a checkpoint in a home directory must not open other files there."""
+    """A checkpoint's metadata must not make migrate open other files in a home directory."""
     chk = tmp_path / "home" / "chk-7"
     file = tmp_path / "home" / beside
     write_with_handle(lambda size: FileHandle(file.as_uri(), size), chk)

@@ -88,7 +88,7 @@ def test_new_file_is_written_to_file_system_without_hard_links(
     assert [path.name for path in tmp_path.iterdir()] == ["f.json"]
 
 
-def test_unexpected_error_of_hard_link_is_raised(
+def test_unexpected_error_from_creating_hard_link_is_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _no_links(monkeypatch, errno.EIO)

@@ -315,7 +315,7 @@ def test_dbfs_and_volumes_are_written_through_their_mounts(
     assert place.for_spark == text
 
 
-def test_file_uri_is_local_directory(tmp_path: Path) -> None:
+def test_file_uri_is_treated_as_local_directory(tmp_path: Path) -> None:
     place = location(f"file://{tmp_path}/checkpoint")
     assert isinstance(place, LocalDirectory)
     assert (place.path, place.mounted) == (tmp_path / "checkpoint", False)

@@ -304,7 +304,7 @@ _JAAS = {"kafka.sasl.jaas.config": "KAFKA_SASL_JAAS_CONFIG"}
         ),
     ],
 )
-def test_stream_options_contain_connection_and_environment_variables(
+def test_stream_options_contain_connection_options_and_environment_variables(
     kafka: Any, told: dict[str, str], asked_for: dict[str, str]
 ) -> None:
     (stream,) = spark_streams([SourceStart(0, {("t", 0): 5})], kafka, None, seeded=False)

@@ -37,7 +37,7 @@ def processes(home: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
         process.wait()
 
 
-def test_stop_of_playground_ends_only_its_own_processes(
+def test_stopping_playground_ends_only_its_own_processes(
     home: Path, processes: list[subprocess.Popen[bytes]]
 ) -> None:
     ours, other = processes

@@ -30,7 +30,7 @@ def test_in_a_process_of_its_own():
 
 
 @pytest.mark.slow
-def test_recordings_of_commands_are_equal_until_output_changes(
+def test_recordings_of_commands_differ_only_if_output_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tests, before, after = (tmp_path / name for name in ("test_it.py", "a.jsonl", "b.jsonl"))

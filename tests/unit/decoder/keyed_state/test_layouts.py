@@ -588,7 +588,7 @@ def test_error_for_damaged_canonical_key_group_contains_key_group_and_byte(
     assert (error.kind, error.file, error.byte_offset) == (kind, _WHERE, at)
 
 
-def test_value_without_bytes_is_read_as_null_in_canonical_layout() -> None:
+def test_zero_length_value_is_read_as_null_in_canonical_layout() -> None:
     (found,) = one_group(
         canonical_group((0, _KEY, b"")), value_state("none", BytesSerializer(flinks("null value")))
     )
@@ -640,7 +640,7 @@ _NULLABLE = (
 
 @pytest.mark.parametrize("name", _NULLABLE)
 def test_null_key_is_accepted_in_any_key_group(name: str) -> None:
-    """Flink has no null keys.
+    """Flink does not allow null keys.
 
     Its serializers can write them, but no key group is defined for them.
     """
@@ -667,7 +667,7 @@ def test_key_with_enum_is_accepted_in_any_key_group() -> None:
         assert [line["key"] for line in json_entries(found)] == [expected]
 
 
-def test_number_of_key_group_has_two_bytes_if_max_parallelism_exceeds_128() -> None:
+def test_key_group_number_has_two_bytes_if_max_parallelism_exceeds_128() -> None:
     group = key_group_of(1, 129)
     key = pack(">H", group) + _LONG_1 + b"\0"
     (found,) = one_group(

@@ -190,7 +190,7 @@ def test_big_integer_of_maximum_size_is_read() -> None:
     assert value == str(0x7F << 8 * 1023)
 
 
-def test_number_of_values_without_bytes_is_limited() -> None:
+def test_number_of_zero_length_values_is_limited() -> None:
     nothings = composed(ListOf(BytesSerializer(snapshot("null value"))))
     assert value_of(nothings, i32(1 << 16)) == [None] * (1 << 16)
     problem = "more than 65536 values without bytes"
@@ -469,7 +469,7 @@ def test_nesting_of_kryo_singleton_collections_is_limited_to_64_levels(
         ("[Ljava.lang.Integer;", 5, "java.lang.Integer"),
     ],
 )
-def test_kryo_type_is_unreadable_if_job_registers_serializer_for_its_part(
+def test_kryo_type_is_unreadable_if_job_registers_serializer_for_one_of_its_parts(
     name: str, version: int, part: str
 ) -> None:
     """Kryo uses the registered serializer for each field or element whose class is final."""
@@ -482,8 +482,8 @@ def test_kryo_type_is_unreadable_if_job_registers_serializer_for_its_part(
     assert isinstance(kryo.kryo_type(name, other, (), version), types.Kryo)
 
 
-def test_kryo_5_date_time_is_readable_if_job_registers_serializer_for_its_part() -> None:
-    """Kryo 5 writes the date in a date-time without the registered serializer."""
+def test_kryo_5_date_time_is_readable_even_if_job_registers_serializer_for_date() -> None:
+    """Kryo 5 does not use the registered serializer to write the date within a date-time."""
     own = [("java.time.LocalDate", False)]
     assert isinstance(kryo.kryo_type("java.time.LocalDateTime", own, (), 5), types.Kryo)
 

@@ -208,7 +208,7 @@ def test_unsupported_or_corrupt_java_stream_is_refused(data: bytes, told: str, k
 
 @pytest.mark.parametrize(("ancestors", "fits"), [(16, True), (17, False)])
 def test_java_class_may_have_at_most_16_ancestors(ancestors: int, fits: bool) -> None:
-    """References make each class the parent of the next object's class."""
+    """With back references, each object's class is the parent of the next object's class."""
     # Each object adds two reference numbers: its class and itself. The first class has an
     # annotation, so the data of each object ends with an end mark.
     held = b"".join(

@@ -380,7 +380,7 @@ def test_later_commit_for_other_topic_does_not_block_start(by: str | None) -> No
     assert started_work(facts)[0] is Started.MAYBE
 
 
-def test_apply_step_is_done_after_second_cut_over_has_been_rolled_back() -> None:
+def test_apply_step_counts_as_done_after_second_cut_over_is_rolled_back() -> None:
     """The rollback restored the offsets that the first cut-over had committed."""
     ours = {("orders", 0): Committed(80), ("orders", 1): Committed(81)}
     theirs = {("orders", 0): Committed(70), ("orders", 1): Committed(71)}
@@ -410,8 +410,8 @@ def test_group_member_on_other_topic_does_not_count_as_start() -> None:
 
 
 @pytest.mark.parametrize("adopt", [False, True])
-def test_cut_over_takes_group_back_from_different_cut_over_only_with_adopt(adopt: bool) -> None:
-    """Regression: A second ``--adopt`` for the same group did nothing and reported success."""
+def test_cut_over_reclaims_group_from_another_cut_over_only_with_adopt_option(adopt: bool) -> None:
+    """Regression: A second ``--adopt`` for the same group did nothing but reported success."""
     others = _group(80, 81, by=_OTHER)
     record = _record(**_WRITTEN, **_VERIFIED, **_RAN)
     facts = _facts(record, target=others, adopt=adopt)
@@ -957,7 +957,7 @@ def test_refusal_of_rollback_contains_target_savepoint_and_brokers() -> None:
 def test_restart_advice_warns_of_duplicate_windows_after_drain(
     stop: StopKind | None, drain: bool, told: bool
 ) -> None:
-    """Regression: After a rollback, a window of 10 records was duplicated with only 5 records."""
+    """Regression: After a rollback, a 10-record window was emitted again with only 5 records."""
     saved = replace(_SAVED, stop=stop) if stop is not None else _AWAY
     facts = _facts(_record(**_SEEDED, flink=_FINISHED), target=_location(), savepoint=saved)
     flink = facts.spec.flink.model_copy(update={"drain": drain})

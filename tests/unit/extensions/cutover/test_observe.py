@@ -212,7 +212,7 @@ def test_legacy_source_is_refused_before_stop(flink: tuple[Flink, str], tmp_path
     assert len(others) == 1 and str(tmp_path / "query") in str(others[0])
 
 
-def test_check_step_retries_with_next_checkpoint_if_flink_deleted_the_last_one(
+def test_check_step_retries_with_next_checkpoint_if_flink_deleted_previous_one(
     flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
     """Regression: The check failed (exit code 3) if Flink had deleted four checkpoints in a row."""
@@ -486,7 +486,7 @@ def test_manual_stop_is_recognized_within_flink_refresh_interval(
     assert refused.value.codes == ["savepoint-missing-after-end"]
 
 
-def test_refusal_contains_savepoint_that_is_in_other_folder(
+def test_refusal_contains_path_of_savepoint_in_different_folder(
     flink: tuple[Flink, str], tmp_path: Path
 ) -> None:
     known, url = flink
@@ -574,9 +574,9 @@ def test_job_that_reads_target_group_counts_as_restarted_only_if_it_restored_sav
     flink: tuple[Flink, str],
     tmp_path: Path,
 ) -> None:
-    """Regression: Without a ``start`` command, the new consumers counted as the restarted job.
+    """Regression: Without a ``start`` command, new consumers were mistaken for the restarted job.
 
-    The new consumers of the group can be a Flink job with the name of the stopped job.
+    The group's new consumers can belong to a Flink job with the same name as the stopped job.
     """
     known, url = flink
     savepoint = _golden("2.2/stop")

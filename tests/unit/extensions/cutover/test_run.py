@@ -249,9 +249,9 @@ def test_cut_over_dry_run_fails_if_record_cannot_be_written(
 def test_dry_run_before_apply_is_refused_if_checkpoint_dir_is_not_writable(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: After ``apply`` failed, the dry run found no obstacle again.
+    """Regression: After ``apply`` failed, another dry run still found no obstacle.
 
-    The ``check`` step is then done, so it does not check the location.
+    By then, the ``check`` step is done, so the dry run does not check the location again.
     """
     monkeypatch.setitem(_ACTIONS, "apply", Action.WRITE)
     monkeypatch.setattr(run, "STEPS", (world.step("look"), world.step("apply")))
@@ -385,7 +385,7 @@ def test_table_of_cut_over_dry_run_fits_narrow_terminal() -> None:
     assert wrapped_steps(steps, None) == steps
 
 
-def test_cut_over_record_contains_times_of_confirmation_question(world: World) -> None:
+def test_cut_over_record_contains_times_of_confirmation_prompt(world: World) -> None:
     found = world.run(execute=True, confirm=lambda _: time.sleep(0.05))
     (question,) = [one.question for one in found.record.runs]
     assert question is not None

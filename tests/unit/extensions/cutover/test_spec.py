@@ -56,7 +56,7 @@ def test_spec_in_how_to_guide_is_valid(tmp_path: Path) -> None:
     assert read_spec(path).spec.states == ["totals/total"]
 
 
-def test_one_cluster_key_of_spec_is_passed_to_move_and_recorded(tmp_path: Path) -> None:
+def test_spec_key_one_cluster_is_passed_to_move_and_recorded(tmp_path: Path) -> None:
     spec = read_spec(_written(tmp_path, move={"one-cluster": True}))
     assert spec.move_arguments()["one_cluster"] is True
     assert spec.deciding_values()["move.one-cluster"] == "true"

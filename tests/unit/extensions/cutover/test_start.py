@@ -332,7 +332,9 @@ def test_corrected_start_command_is_run_if_earlier_command_started_no_query(
     assert (tmp_path / "ran").read_text() == "A\nB\n"
 
 
-def test_changed_start_command_is_not_run_after_command_of_earlier_release(tmp_path: Path) -> None:
+def test_changed_start_command_is_not_run_if_earlier_release_already_ran_a_command(
+    tmp_path: Path,
+) -> None:
     """The record of an earlier release does not show which command was run."""
     spec = _seeded(tmp_path, "echo A >>ran")
     assert _rerun_start(spec) is None
@@ -343,7 +345,9 @@ def test_changed_start_command_is_not_run_after_command_of_earlier_release(tmp_p
     assert (tmp_path / "ran").read_text() == "A\n"
 
 
-def test_first_batch_step_reports_no_query_start_if_command_is_running(tmp_path: Path) -> None:
+def test_first_batch_step_reports_that_no_query_started_if_command_is_still_running(
+    tmp_path: Path,
+) -> None:
     spec = _seeded(tmp_path, "while ! test -e go; do sleep 0.05; done")
     spec.write_text(spec.read_text().replace("2m", "50ms"))
     context = open_context(spec)
@@ -355,7 +359,7 @@ def test_first_batch_step_reports_no_query_start_if_command_is_running(tmp_path:
     _await_end(context)
 
 
-def test_first_batch_step_reports_no_query_start_if_spec_has_no_start_command(
+def test_first_batch_step_reports_that_no_query_started_if_spec_has_no_start_command(
     tmp_path: Path,
 ) -> None:
     """Regression: The output had "the query was started …" before "no query has started"."""
@@ -407,8 +411,8 @@ INFO: closed
 """
 
 
-def test_error_of_failed_command_is_shown_and_not_log_of_shutdown(tmp_path: Path) -> None:
-    """Regression: Only the last lines of Spark's shutdown were shown, and not the error."""
+def test_error_of_failed_command_is_shown_instead_of_shutdown_log(tmp_path: Path) -> None:
+    """Regression: Only the last lines of Spark's shutdown log were shown instead of the error."""
     command = Command(tmp_path, "query")
     assert command.error_lines() == ()
     shutdown = "26/11/29 21:02:10 INFO SparkContext: Successfully stopped\n"

@@ -438,7 +438,7 @@ def test_rollback_removes_seed_whose_metadata_is_empty(seeded: Path) -> None:
 
 
 @pytest.mark.parametrize("fails", ["record", "location"])
-def test_location_belongs_to_first_cut_over_after_failed_adoption(
+def test_location_still_belongs_to_first_cut_over_if_adoption_failed(
     seeded: Path, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
     """Regression: On a full disk, the location got an ID that no record contained."""

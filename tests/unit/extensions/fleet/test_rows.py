@@ -221,7 +221,7 @@ def test_topic_filter_keeps_rows_of_unreadable_checkpoints(
 def test_topic_filter_selects_rows_of_every_view(tmp_path: Path) -> None:
     """Positions and operators are filtered.
 
-    The rows of a matching checkpoint and its findings are complete.
+    For a matching checkpoint, its entire row and all its findings are returned.
     """
     both = source_operator(SourceState({0: [*splits("orders", [1, 2]), *splits("payments", [3])]}))
     other = source_operator(SourceState({0: splits("clicks", [4])}, operator_id=bytes(16)))

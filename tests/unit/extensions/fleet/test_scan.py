@@ -327,7 +327,7 @@ def test_plan_is_refused_if_job_without_plan_has_same_group(tmp_path: Path) -> N
 
 
 def test_scan_reports_obstacle_for_checkpoint_if_its_job_kept_running() -> None:
-    """Regression: A savepoint had no obstacle and a plan, although its job kept running."""
+    """Regression: A savepoint had a plan but no obstacle, although its job had kept running."""
 
     def checkpoint(job_id: str, number: int, **values: Any) -> ScannedJob:
         directory = f"/e/{job_id}"

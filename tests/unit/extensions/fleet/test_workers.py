@@ -79,7 +79,7 @@ def killed_elsewhere(caller: int, folder: Path, times: int, number: int) -> int:
     return number
 
 
-def test_item_of_killed_worker_is_done_by_second_worker(tmp_path: Path) -> None:
+def test_item_of_killed_worker_is_processed_by_another_worker(tmp_path: Path) -> None:
     function = partial(killed_elsewhere, os.getpid(), tmp_path, 3)
     with WorkerPool(2) as two:
         assert two.map(function, range(20)) == list(range(20))

@@ -149,7 +149,9 @@ def test_csv_columns_match_fields_of_state() -> None:
     assert isinstance(json.loads(row["value"]), list)
 
 
-def test_table_of_state_shows_first_50_entries_and_message_reports_more(tmp_path: Path) -> None:
+def test_table_of_state_shows_first_50_entries_and_message_reports_that_more_exist(
+    tmp_path: Path,
+) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 60)
     done = migrate("state", chk, "--state", "total", "--format", "table")
     assert len(done.stdout.splitlines()) == 51
@@ -204,7 +206,7 @@ def test_state_name_in_several_operators_requires_operator_option() -> None:
     _refused(4, done, "--operator", "'tumbling'", "'sliding'")
 
 
-def test_job_directory_is_read_at_newest_checkpoint(tmp_path: Path) -> None:
+def test_newest_checkpoint_in_job_directory_is_read(tmp_path: Path) -> None:
     job = tmp_path / "job"
     shutil.copytree(_golden("2.2/kinds/retained"), job / "chk-9")
     write_totals(job / "chk-8", 3)
@@ -432,7 +434,7 @@ def test_entries_are_streamed_in_bounded_memory(
 
 
 @pytest.mark.slow
-def test_closed_pipe_of_entries_is_not_a_failure(tmp_path: Path) -> None:
+def test_closing_pipe_while_entries_are_printed_is_not_a_failure(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 4_000)
     command = [sys.executable, "-m", "migrate", "state", str(chk), "--state", "total"]
     with subprocess.Popen(
@@ -454,7 +456,7 @@ class _Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("name", ["windows", "pojos", "sql-windows", "kinds", "kryo"])
-def test_table_of_states_breaks_no_word_at_80_columns(
+def test_table_of_states_does_not_break_words_at_80_columns(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")

@@ -429,7 +429,10 @@ def test_compiled_kernel_leaves_invalid_values_to_plain_reader(
 @_FORMS
 @pytest.mark.parametrize("flag", [0, 1, 2, 255])
 def test_compiled_kernel_distinguishes_null_flag_of_field_from_value(heap: bool, flag: int) -> None:
-    """With the flag 0, the value follows. With every other flag, these bytes are invalid."""
+    """If the flag is 0, the value follows.
+
+    With any other flag, the bytes in this test are invalid.
+    """
     written = DataOutput()
     _PLACE.write_snapshot(written)
     good = b"\2\0\2a\0" + bytes(16)
@@ -600,8 +603,8 @@ def test_numba_kernel_is_compiled_without_writable_cache(tmp_path: Path) -> None
 def test_checksum_in_kernel_file_matches_operation_codes() -> None:
     """The cache of numba depends only on the kernel's own file.
 
-    If the operation codes change, the checksum changes this file, so numba recompiles the
-    kernel.
+    If the operation codes change, the checksum in this file must change too, so numba recompiles
+    the kernel.
     """
     found = sorted((name, value) for name, value in vars(operations).items() if name.isupper())
     assert crc32(repr(found).encode()) == kernel.OPERATIONS

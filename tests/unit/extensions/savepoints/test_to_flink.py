@@ -106,7 +106,7 @@ def _refused(result: Result) -> str:
 # -- written positions ---------------------------------------------------------------------------
 
 
-def test_to_flink_writes_positions_of_from_option_and_prints_path(here: Path) -> None:
+def test_to_flink_writes_positions_passed_with_option_from_and_prints_path(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3, 4]), 1: splits("u", [-2])})
     before = (chk / "_metadata").read_bytes()
     written = _to_flink(chk, _side({"t": [9, 1], "u": [2]}))
@@ -225,8 +225,10 @@ def test_partitions_missing_from_partitions_option_keep_their_positions(here: Pa
 
 
 @pytest.mark.parametrize("header_per_state", [False, True], ids=["2.2", "1.18.1"])
-def test_other_compressed_states_are_unchanged(here: Path, header_per_state: bool) -> None:
-    """Regression: The savepoint was refused unless each state had a header, as in Flink 1.18.1."""
+def test_to_flink_does_not_change_compressed_states_without_offsets(
+    here: Path, header_per_state: bool
+) -> None:
+    """Regression: A savepoint was refused unless it had Flink 1.18.1's header for each state."""
     held = {n: [encode_legacy_element("t", n, 10)] for n in range(2)}
     operator = legacy_operator(held, compressed=True, header_per_state=header_per_state)
     chk = write_checkpoint(here / "chk-7", operator)
@@ -568,8 +570,8 @@ def test_same_topic_in_different_cluster_does_not_conflict() -> None:
     )
 
 
-def test_topic_from_pattern_is_added_although_second_source_reads_topic() -> None:
-    """Regression: The topic was omitted, but Flink discovered the topic and read all records."""
+def test_topic_from_pattern_is_added_even_if_also_read_by_another_source() -> None:
+    """Regression: The topic was omitted, but Flink discovered it and read all of its records."""
     held = PositionSet("it", {("u", 0): 3})
     assert _apart(held, None, {None: {("t", 1): 4}}) == ({"t-1": 9}, [], [])
 
@@ -628,7 +630,7 @@ def test_source_option_changes_only_selected_source_of_shared_topic(here: Path) 
 def test_sources_of_shared_topic_get_positions_of_same_operator_in_newer_checkpoint(
     here: Path,
 ) -> None:
-    """Each source uses its own positions from the same job, for any cluster."""
+    """Each source uses its own positions from the same job, whichever cluster the source reads."""
     chk = _job(here / "a/chk-7", _source(1, *splits("t", [3])), _source(2, *splits("t", [4])))
     later = _job(here / "b/chk-7", _source(1, *splits("t", [5])), _source(2, *splits("t", [6])))
     assert _to_flink(chk, str(later)).code == 0
@@ -684,7 +686,7 @@ def test_newer_checkpoint_causes_only_one_refusal(here: Path) -> None:
 
 
 def test_messages_of_to_flink_do_not_mention_spark_query(here: Path) -> None:
-    """Regression: The advice was about the option assign of a query."""
+    """Regression: The advice was about the ``assign`` option of a query."""
     chk = write_source(here / "chk-7", {0: splits("t", [3, 4])})
     told = _to_flink(chk, _side({"t": [9, 9]}), "--partitions", "t:0").stderr
     assert "query" not in told
@@ -700,7 +702,7 @@ def test_output_directory_inside_file_is_refused(here: Path) -> None:
         assert "[location-not-a-directory]" in result.stderr
 
 
-def test_mismatch_of_written_enumerator_is_internal_error(
+def test_mismatch_in_written_enumerator_raises_internal_error(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression: Flink would have discovered t-1 and read its records twice, without a warning."""

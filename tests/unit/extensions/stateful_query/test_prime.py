@@ -177,12 +177,12 @@ def test_sum_of_column_with_minimum_or_maximum_requires_count(kind: str) -> None
         ([_COUNT, _OF_A, _OF_A, _SUM], [[0, 1, 2, 3], [1, 0, 2, 3], [1, 2, 0, 3]]),
     ],
 )
-def test_prime_tries_every_position_of_record_count_among_counts(
+def test_prime_tries_record_count_at_every_position_among_counts(
     values: list[AggregateValue], orders: list[list[int]]
 ) -> None:
     """Spark uses the field name ``count`` for every count.
 
-    The position of ``count(*)`` is unknown.
+    The position of ``count(*)`` is therefore unknown.
     """
     assert [list(order) for order in value_orders(values)] == orders
 
@@ -261,7 +261,7 @@ def test_fired_windows_limit_watermark_from_below() -> None:
     assert any("for 3 fired windows" in told for told in priming_warnings(rows, 90))
 
 
-def test_watermark_without_pending_window_has_warning() -> None:
+def test_watermark_without_pending_window_triggers_warning() -> None:
     (warning,) = priming_warnings(_rows(None, FiredWindows()), 5)
     assert "Flink stores no pending window" in warning and "drops records" in warning
     assert list(priming_warnings(_rows(None, FiredWindows()), None)) == []

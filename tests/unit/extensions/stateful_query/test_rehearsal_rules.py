@@ -217,7 +217,7 @@ def test_rounding_applies_to_sums_and_variances_of_doubles() -> None:
     assert Rounding(10, all_fields=True).fields(fields) == [0, 2, 4, 5, 6]
 
 
-def test_rounding_error_can_be_set_by_user() -> None:
+def test_rounding_tolerance_can_be_set_by_user() -> None:
     field = Field("sum", DoubleType())
     assert Rounding(10, 1e-09).allowed(0, field, "m", "n") == "1e-09D * m"
     assert "least(10L, n)" in Rounding(10).allowed(0, field, "m", "n")
@@ -312,7 +312,7 @@ def test_deduplication_may_output_different_record_of_same_key() -> None:
 
 @pytest.mark.parametrize("step_ms", [5, 10])
 @pytest.mark.parametrize("phase_ms", [0, 3, 1_000])
-def test_first_window_of_record_has_lowest_end_after_time_of_record(
+def test_first_window_of_record_ends_soonest_after_record_timestamp(
     step_ms: int, phase_ms: int
 ) -> None:
     ends = [phase_ms + step_ms * number for number in range(-500, 500)]
@@ -338,8 +338,8 @@ def test_wrong_keys_are_grouped_by_difference() -> None:
     assert describe_differences(groups) == ("count +1, sum -17 in 12 keys; count -42 in 1 key")
 
 
-def test_hour_is_reported_if_its_record_count_equals_count_difference() -> None:
-    """If Spark uses a different time zone, all records of the last hour belong to the next day."""
+def test_hour_is_reported_if_its_record_count_explains_difference_between_counts() -> None:
+    """If Spark uses a different time zone, the last hour's records are counted for the next day."""
     counts = {0: 51, 22: 40, 23: 42}
     assert describe_hours(counts, -42) == (
         "00h 51, 22h 40, 23h 42; hours with as many records as the difference of the count "

@@ -299,7 +299,7 @@ def test_pending_beam_split_listed_twice_makes_source_unknown(tmp_path: Path, bo
     assert "listed twice" in source.reason
 
 
-def test_beam_enumerator_with_nested_lists_blocks_move_in_short_time(tmp_path: Path) -> None:
+def test_beam_enumerator_with_nested_lists_is_quickly_reported_as_blocker(tmp_path: Path) -> None:
     """Each list refers many times to the next list, so a traversal would take exponential time."""
     body = _list()
     for level in range(6, 0, -1):

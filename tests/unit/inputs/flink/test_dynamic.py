@@ -427,7 +427,7 @@ def test_dynamic_enumerator_is_never_read_as_kafka_source(
     "damage", ["two kinds of splits", "split", "coordinator", "plain coordinator", "plain split"]
 )
 def test_mixed_or_damaged_state_of_dynamic_source_blocks_move(tmp_path: Path, damage: str) -> None:
-    """Only a part of the state belongs to a DynamicKafkaSource or can be read."""
+    """Only part of the state belongs to a DynamicKafkaSource, or only part of it can be read."""
     good = encode_dynamic_reader_element("east", KafkaSplit("orders", 0, 5))
     entry = EnumeratorSplit(KafkaSplit("orders", 0, 5))
     state = _Dynamic({"east": _Cluster({}, [entry])}).coordinator()
@@ -710,7 +710,7 @@ def test_broker_warning_is_omitted_if_state_contains_no_brokers_of_cluster(tmp_p
     assert not any("'east'" in warning for warning in plan.warnings)
 
 
-def test_broker_warning_of_dynamic_source_remains_next_to_plain_kafka_source(
+def test_broker_warning_for_dynamic_source_is_kept_if_job_also_has_plain_kafka_source(
     tmp_path: Path,
 ) -> None:
     dynamic = _Dynamic({"east": _held("t", 5)}, topics={"east": ["t"]})
@@ -722,6 +722,8 @@ def test_broker_warning_of_dynamic_source_remains_next_to_plain_kafka_source(
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_reader_element_for_dynamic_source_is_written_in_passed_split_version(version: int) -> None:
+def test_reader_element_for_dynamic_source_is_written_in_requested_split_version(
+    version: int,
+) -> None:
     written = reader_element("orders", 3, 5, cluster="eu", cluster_version=version)
     assert written == encode_dynamic_reader_element("eu", KafkaSplit("orders", 3, 5), version)

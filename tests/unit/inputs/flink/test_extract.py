@@ -101,7 +101,7 @@ def test_position_of_reader_split_overrides_start_in_enumerator(tmp_path: Path) 
         (20, NO_STOPPING_OFFSET, None),
     ],
 )
-def test_bounded_split_that_left_its_reader_is_finished_if_stop_is_known(
+def test_bounded_split_that_left_its_reader_counts_as_finished_if_its_end_offset_is_known(
     tmp_path: Path, start: int, stop: int, next_offset: int | None
 ) -> None:
     """A reader drops a bounded split at its end, but the enumerator still lists the assignment."""

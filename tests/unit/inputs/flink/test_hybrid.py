@@ -214,7 +214,7 @@ def test_kafka_split_of_earlier_source_is_not_a_position(tmp_path: Path) -> None
 def test_mixed_or_damaged_state_of_hybrid_source_blocks_move(
     tmp_path: Path, elements: Mapping[int, Sequence[bytes]], coordinator: bytes | None
 ) -> None:
-    """Only a part of the state belongs to a HybridSource or can be read."""
+    """Only part of the state belongs to a HybridSource, or only part of it can be read."""
     extraction = _extract(tmp_path, elements, coordinator)
     assert extraction.sources == ()
     assert _severities(extraction)["damaged-source"] is Severity.BLOCKER

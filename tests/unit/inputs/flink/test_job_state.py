@@ -369,7 +369,7 @@ def test_history_server_is_refused_as_jobmanager(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("ahead_s", [-600, 0, 600])
 @pytest.mark.parametrize("is_later", [True, False])
-def test_start_of_job_is_compared_with_savepoint_by_clock_of_jobmanager(
+def test_start_time_of_job_is_compared_with_savepoint_time_using_jobmanager_clock(
     ahead_s: int, is_later: bool
 ) -> None:
     """Regression: If the JobManager's clock was behind, a job seemed older than the savepoint."""

@@ -84,7 +84,7 @@ def test_position_of_reader_overrides_enumerator(
         (Split("t", 0, 5, None), None),
     ],
 )
-def test_assigned_split_without_reader_is_finished_if_its_stop_is_known(
+def test_assigned_split_without_reader_counts_as_finished_if_its_end_offset_is_known(
     split: Split, start: int | None
 ) -> None:
     """A reader drops a bounded split at its end, but the enumerator still lists the assignment."""

@@ -85,7 +85,7 @@ def test_newest_checkpoint_with_lower_number_moves_if_its_path_is_passed(tmp_pat
 
 
 @pytest.mark.parametrize("number", [3, 119, 120])
-def test_message_about_older_checkpoint_has_newest_one_even_if_numbering_restarted(
+def test_message_about_older_checkpoint_reports_newest_checkpoint_even_if_numbering_restarted(
     tmp_path: Path, number: int
 ) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)

@@ -102,7 +102,7 @@ def test_file_sink_without_open_file_is_reported_as_note(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("damage", ["cut", "cut in the path", "left over", "magic", "version"])
 def test_damaged_file_sink_state_is_treated_as_unknown_sink(tmp_path: Path, damage: str) -> None:
-    """Writers of Delta Lake have the same magic number, so the sink may not be a FileSink."""
+    """Delta Lake writers use the same magic number, so the sink might not be a FileSink."""
     element = encode_file_writer_element("a", "s3://lake/orders/a", b"resume")
     version, body = element[:4], element[8:]
     version, body = {
@@ -134,7 +134,7 @@ def test_empty_operator_state_yields_no_finding(tmp_path: Path) -> None:
     assert "does not move" not in migrate("to-spark", path).stderr
 
 
-def test_list_state_with_element_is_reported_as_unmoved_state(tmp_path: Path) -> None:
+def test_nonempty_list_state_is_reported_as_unmoved_state(tmp_path: Path) -> None:
     path = _write(tmp_path, _operator(buffer=[b"record"]))
     assert _of_the_other(path)["state-not-moved"].severity is Severity.WARNING
     assert "1 operator has" in migrate("to-spark", path).stderr

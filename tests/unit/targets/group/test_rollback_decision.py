@@ -95,7 +95,7 @@ def _changes(found: RollbackPreview) -> dict[tuple[str, int], tuple[int | None, 
         (_at(a0=1), _at(a0=5), _at(a0=5), _at(a0=1)),
         (NOTHING, _at(a0=5), _at(a0=5), NOTHING),
         (_at(a0=1), _at(a0=1, b0=5), _at(a0=1, b0=5), _at(a0=1)),
-        # Partitions outside the change keep their current offsets, also new ones.
+        # Partitions that migrate did not change keep their current offsets, even new offsets.
         (_at(a0=1, b0=2), _at(a0=5, b0=2), _at(a0=5, b0=9, c0=3), _at(a0=1, b0=9, c0=3)),
         # Offsets that a different client removed are not restored,
         (_at(a0=1, b0=2), _at(a0=5, b0=2), _at(a0=5), _at(a0=1)),
@@ -103,7 +103,7 @@ def _changes(found: RollbackPreview) -> dict[tuple[str, int], tuple[int | None, 
         (_at(a0=1, b0=2), _at(a0=5, b0=2), NOTHING, _at(a0=1, b0=2)),
     ],
 )
-def test_rollback_keeps_newer_commits_of_partitions_outside_the_change(
+def test_rollback_keeps_newer_commits_of_partitions_that_migrate_did_not_change(
     before: Offsets, after: Offsets, now: Offsets, target: Offsets
 ) -> None:
     assert rollback_target(_file(before, after), _group(now)) == target
@@ -164,9 +164,9 @@ def test_rollback_requires_force_if_group_has_newer_commits() -> None:
 
 
 def test_refusal_after_later_change_by_migrate_names_newer_rollback_file() -> None:
-    """Regression: The refusal named neither the newer file nor the number of records.
+    """Regression: The refusal contained neither the newer file nor the cost of ``--force``.
 
-    ``--force`` would duplicate these records.
+    The cost is the number of records that consumers reprocess or skip.
     """
     file = _file(_at(a0=1, a1=9, b0=1), _at(a0=5, a1=5, b0=2))
     later = _file(_at(a0=5, a1=5, b0=2), _at(a0=7, a1=6, b0=2))
