@@ -29,13 +29,14 @@ from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 MIN_GAP_MS = 10_000
 # The next three constants limit the number of requests to an object store, because reading a
 # checkpoint's time takes one request.
-# The maximum number of runs with lower numbers to examine, starting with the lowest.
+
+# The maximum number of lower-numbered runs to examine, starting with the lowest.
 _MAX_LOWER_RUNS = 16
 # The time of a run is the time of its last checkpoint that has a time. An incomplete checkpoint has
 # no time. This is the maximum number of checkpoints to try, starting from the run's end.
 _MAX_TRIED_OF_A_RUN = 3
-# The maximum number of neighbors on each side whose times are read, in the checkpoint's own run.
-# The time of the run's first checkpoint is also read.
+# The maximum number of neighbors whose times are read on each side of the checkpoint, within the
+# checkpoint's own run. The time of the run's first checkpoint is also read.
 _MAX_NEIGHBOURS = 8
 
 

@@ -85,8 +85,8 @@ class EnumeratorEntry(NamedTuple):
     split: Split | None
 
 
-# The smallest number of entries to read as columns; fewer entries take more time and memory as
-# columns.
+# The smallest number of entries to read as columns. For fewer entries, columns take more time and
+# memory.
 _MIN_FOR_COLUMNS = 5
 
 # The split version is checked even if there are no splits, because it might be the only difference

@@ -29,8 +29,8 @@ LONGEST_TOPIC = 249
 TOPIC_PATTERN = rf"^[A-Za-z0-9._-]{{1,{LONGEST_TOPIC}}}$"
 _LEGAL_TOPIC = re.compile(TOPIC_PATTERN)
 
-# The minimum sizes in bytes of a topic (its length and one character) with a partition, and of two
-# offsets.
+# The minimum size in bytes of a topic (its length and one character) with a partition, and of a
+# split, which also contains two offsets.
 MIN_TOPIC_PARTITION_BYTES = 2 + 1 + 4
 MIN_SPLIT_BYTES = MIN_TOPIC_PARTITION_BYTES + 8 + 8
 

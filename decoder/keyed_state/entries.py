@@ -123,7 +123,7 @@ class Readers:
         )
 
     def check_key_group(self, key_group: int, data: bytes, start: int, key: Any) -> None:
-        """Refuse a key that starts at ``start`` and does not belong to this key group."""
+        """Refuse the key that starts at ``start`` if it does not belong to this key group."""
         if self.key_group_of is None:
             return
         actual = self.key_group_of(data, start, key)

@@ -147,7 +147,7 @@ def read_states(
 
 
 def blocked_reason(name: str, problem: str) -> str:
-    """Return the reason that a state after the unreadable state ``name`` cannot be read."""
+    """Return the reason why a state that follows the unreadable state ``name`` cannot be read."""
     return (
         f"it is stored after the state {name!r}; that state cannot be read ({problem}), and "
         "its length is not stored; take a savepoint in canonical format"
@@ -242,8 +242,8 @@ def split_heap_key_group(
     """Split a key group into smaller ones that contain only the entries of the state ``target``.
 
     The only way to find the end of an entry is to read the entry. If an entry or a state's header
-    cannot be read, the last of the smaller key groups starts with it. Reading that key group raises
-    the error.
+    cannot be read, the split ends with a smaller key group that starts with this entry or header.
+    Reading that key group raises the error.
 
     Args:
         states: the states in the head.

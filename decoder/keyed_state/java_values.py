@@ -175,8 +175,8 @@ class SqlDate(Instant):
 class SqlTime(Instant):
     """A java.sql.Time on 1970-01-01 in the JVM's time zone; the time zone is not stored.
 
-    A value that is on 1970-01-01 in UTC is printed as a time, and any other value as a point in
-    time.
+    A value that is on 1970-01-01 in UTC is printed as a time of day, and any other value as a date
+    and a time.
     """
 
     __slots__ = ()

@@ -121,10 +121,11 @@ class KeyGroupsSource:
     def _is_canonical_key_group_0(self) -> bool:
         """Return whether a key group 0 that starts with four zero bytes is in canonical format.
 
-        The method checks three properties of the canonical format: ``u16 state`` and entries of
-        ``i32 n, n bytes, i32 m, m bytes`` come next; an entry whose key has the highest bit set is
-        followed by a state or by the end (FFFF); and each key starts with the number of the key
-        group. Bytes in the heap backend's own format lack at least one of these properties.
+        The method checks three properties of the canonical format: the next bytes are ``u16 state``
+        and entries of ``i32 n, n bytes, i32 m, m bytes``; an entry whose key has its highest bit
+        set is followed by another state or by the end (FFFF); and each key starts with the number
+        of the key group. Bytes in the heap backend's own format lack at least one of these
+        properties.
         """
         if self.head.compressed:
             return False  # in canonical format, compressed bytes do not start with zeros

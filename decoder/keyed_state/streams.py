@@ -19,8 +19,8 @@ from decoder.state_files import StateFiles
 
 # A stream of at most this size stays in memory; a checkpoint may have thousands of streams.
 _MAX_WHOLE_BYTES = 256 * 1024
-# The minimum number of bytes of a larger stream to read in one request, except for the head, the
-# last bytes, and a stream of unknown size.
+# The minimum number of bytes to read in one request from a stream that does not stay in memory. The
+# head, the last bytes, and streams of unknown size are exceptions.
 _MIN_READ_BYTES = 4 * 1024 * 1024
 
 

@@ -132,7 +132,7 @@ def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | Non
         _unknown(cursor, "operator state handle", kind, field)
     states = tuple(
         _read_named_state(cursor, field)
-        # a state takes at least the length of its name, a mode, and a count
+        # a state has at least the length of a name, a mode, and a count
         for _ in range(cursor.count(f"{field} number of states", 7))
     )
     if len(states) > 1 and len({state.name for state in states}) != len(states):
@@ -308,7 +308,8 @@ def skip_channel_states(cursor: Cursor, field: str, typed: bool, kinds: tuple[in
     """
     plain, merged = kinds
     size = 0
-    # The minimum size of a merged handle, the shorter kind: subtask, size, null handle, and count.
+    # The minimum size of a handle. The shorter kind is a merged handle: subtask, size, null handle,
+    # and count.
     for _ in range(cursor.count(f"{field} handles", 17)):
         kind = cursor.u8(f"{field} type") if typed else plain
         if kind == plain:

@@ -15,7 +15,8 @@ from collections.abc import Iterable
 from decoder.metadata.model import FileState, InlineState, Operator
 
 _CHECKPOINT_DIRECTORY = re.compile(r"(?:chk-\d+|savepoint-[^/]+)")
-# The number of URIs that is enough to detect different directories (as under entropy injection).
+# A number of URIs that is enough to detect files in different directories (as with entropy
+# injection).
 _MOST_FILES = 64
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/)")
 

@@ -102,7 +102,7 @@ class BusyLine:
 
 
 def _shortened(what: str) -> str:
-    """Shorten a text to the terminal's width, because a wrapped line cannot be erased."""
+    """Shorten a string to the terminal's width, because a wrapped line cannot be erased."""
     try:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except OSError:

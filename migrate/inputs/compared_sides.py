@@ -78,7 +78,8 @@ def load_sides(
         if broker is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
             raise broker_needed(side.label)
     warnings: list[WarningText] = []
-    # The sides may be equal, such as the same group in two clusters.
+    # The two ``Side`` objects may be equal, for example for groups with the same name in two
+    # clusters.
     loaded = [
         _load(side, own_broker, choice, warnings)
         for side, own_broker in ((left, left_broker or broker), (right, broker))

@@ -124,7 +124,7 @@ def _findings(directory: str, files: Files, batch: int, begun: int | None) -> It
 def location_warnings(directory: str, files: ByteSource) -> Iterator[Finding]:
     """Yield findings about facts that a checkpoint location does not show.
 
-    These facts are whether a source without a seed is a Kafka source, and the query's ID. There are
+    These facts are the query's ID, and whether a source without a seed is a Kafka source. There are
     no findings before the first commit.
 
     Raises:

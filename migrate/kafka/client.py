@@ -82,8 +82,8 @@ _UNREACHABLE = frozenset(
     }
 )
 
-# If no address has a listener for this number of seconds, an error is raised. A restarting broker
-# has no listener for longer than this, so a restart also causes the error.
+# If no address has had a listener for this number of seconds, an error is raised. A broker restart
+# takes longer than this, so a restart also causes the error.
 _NO_LISTENER_SECONDS = 1.5
 _NO_LISTENER = re.compile("Connection refused|Failed to resolve")
 

@@ -105,9 +105,9 @@ class ConsumerGroups:
     ) -> dict[tuple[str, int], CommitFailure]:
         """Commit offsets for an empty group; return the partitions that failed.
 
-        No request is repeated. If all partitions in a request fail, and at least one failure is
-        transient, the remaining requests are not sent, because each request might take its full
-        timeout. Their partitions count as failed.
+        Failed requests are not retried. If all partitions in a request fail, and at least one
+        failure is transient, the remaining requests are not sent, because each request might take
+        its full timeout. Their partitions count as failed.
         """
         failures: dict[tuple[str, int], CommitFailure] = {}
         transient_failure: CommitFailure | None = None
@@ -134,7 +134,7 @@ class ConsumerGroups:
     ) -> dict[tuple[str, int], CommitFailure]:
         """Remove committed offsets of an empty group; return the partitions that failed.
 
-        No request is repeated.
+        Failed requests are not retried.
         """
         failures: dict[tuple[str, int], CommitFailure] = {}
         for request in _requests(group, dict.fromkeys(partitions, Committed(0))):

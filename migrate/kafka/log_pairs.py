@@ -25,7 +25,7 @@ class LogPairs:
             records.
 
     Attributes:
-        compacted: the topics among ``topics`` that either cluster compacts.
+        compacted: the topics among ``topics`` that are compacted in at least one of the clusters.
 
     Raises:
         BrokerError: a cluster does not answer, or it denies access. The methods also raise this

@@ -1,9 +1,9 @@
 """Read bounded runs of records, without a consumer group.
 
-In each partition, the part of a read that is before the position is limited by a number of offsets.
-The part from the position on is limited by a number of records and by ``MOST_BYTES``. The caller
-limits the number of partitions. ``RecordReader.around`` returns hashes instead of keys and values.
-librdkafka drops transaction markers, so no record has their offsets.
+In each partition, the read before the position is limited to a number of offsets. The read from the
+position on is limited to a number of records and to ``MOST_BYTES``. The caller limits the number of
+partitions. ``RecordReader.around`` returns hashes instead of keys and values. librdkafka drops
+transaction markers, so there are no records at the markers' offsets.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Explanation(NamedTuple):
         return shorten(sentence, width, placeholder=" …")
 
     def text(self, code: str) -> str:
-        """Return the explanation of a code for a terminal."""
+        """Return the explanation of a code, formatted for a terminal."""
         lines = [f"{code} ({self.severity})", "", *_wrap(self.meaning)]
         if self.advice:
             lines += ["", *_wrap(f"What to do: {self.advice}")]

@@ -115,7 +115,8 @@ def extension_packages() -> Iterator[str]:
 
 
 def _not_installed(extension: str, user: str) -> Exception:
-    from migrate.model.errors import UsageError  # here, because ``import migrate`` needs no errors
+    # Imported here, because ``import migrate`` does not need the ``errors`` module.
+    from migrate.model.errors import UsageError
 
     return UsageError(f"{user} requires the {extension} extension; it is not installed")
 

@@ -89,7 +89,7 @@ class MessageTemplate:
         return frozenset(_fields(self.what) | _fields(self.way_out))
 
     def placeholders(self) -> Message:
-        """Return a message for the documentation, with the facts' names in capitals as values.
+        """Return a message for the documentation, with each fact's name in capitals as its value.
 
         A fact that is a clause is described in words, because its name would not fit the sentence.
         """

@@ -15,8 +15,8 @@ from migrate.model.positions import TopicPartition
 _STREAMS_MAGIC_BYTES = (1, 2)
 _STREAMS_BYTES = 9
 
-# The maximum length of the metadata in UTF-8 bytes, because the length is an int16 in the Kafka
-# protocol. Brokers may allow less: offset.metadata.max.bytes, by default 4,096.
+# The maximum length of the metadata in UTF-8 bytes. The length is an int16 in the Kafka protocol.
+# Brokers may allow less: offset.metadata.max.bytes, by default 4,096.
 LONGEST_METADATA = 32_767
 
 

@@ -1,8 +1,8 @@
 """Write an option in a message as the reader of the message would write it.
 
-A message contains ``option("on_expired", "earliest")`` instead of a text such as ``--on-expired``.
-The command line shows ``--on-expired earliest``, a Python caller reads ``on_expired="earliest"``,
-and the author of a spec reads ``move.on-expired: earliest``.
+A message contains ``option("on_expired", "earliest")`` instead of literal text such as
+``--on-expired``. The command line shows ``--on-expired earliest``, a Python caller reads
+``on_expired="earliest"``, and the author of a spec reads ``move.on-expired: earliest``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def command_line(name: str, value: Value = None) -> str:
 
 
 def spec_keys(keys: Mapping[str, str], otherwise: Notation) -> Notation:
-    """Return the notation of a spec, such as ``move.on-expired: earliest``.
+    """Return the notation for options in a spec, such as ``move.on-expired: earliest``.
 
     Args:
         keys: the key of each option.

@@ -40,8 +40,8 @@ class RunningStage:
 class Ticker:
     """Calls a function at regular intervals while at least one stage is running.
 
-    The interval between calls also continues from one stage to the next, so that many short stages
-    are shown as often as a long one.
+    The interval between calls carries over from one stage to the next, so that a series of short
+    stages is reported as often as one long stage.
 
     Args:
         interval: the number of seconds between calls.

@@ -1,4 +1,4 @@
-"""Texts in messages: counts, lists, times, and suggestions."""
+"""Format the parts of messages: counts, lists, times, and suggestions."""
 
 from __future__ import annotations
 

@@ -84,9 +84,9 @@ class GroupChange:
         """Make the change, unless the cluster, the group, or the job has changed in the meantime.
 
         If the group already has the new offsets and there is no ``cut_over``, return immediately.
-        Otherwise, first wait until a job that is still running would have completed its next
-        checkpoint, or a query that is still running would have started its next batch (at most a
-        minute). If such a checkpoint or batch appears, refuse the change. See ``wait_for_sign``.
+        Otherwise, first wait until a running job would have completed its next checkpoint, or a
+        running query would have started its next batch. If this would take more than a minute, do
+        not wait. If such a checkpoint or batch appears, refuse the change. See ``wait_for_sign``.
 
         Args:
             confirm: called after the wait and before anything is written; it may raise to stop the

@@ -181,8 +181,8 @@ def _choose(match: Match, committed: Match) -> Match:
 def _choose_violation(match: Match, committed: Match) -> Match:
     """Return the match to use if neither match has an offset, and the mirror does not lag.
 
-    A record without a copy usually shows that the new log is not a complete copy. It does not show
-    this if the record belongs to an aborted transaction and the mirror does not copy such records.
+    A record without a copy usually shows that the new log is not a complete copy. The exception is
+    a record of an aborted transaction, if the mirror does not copy such records.
     """
     if match.outcome is not MatchOutcome.FILTERED:
         return match
@@ -193,7 +193,7 @@ def _choose_violation(match: Match, committed: Match) -> Match:
 
 
 def _choose_lag(match: Match, committed: Match) -> Match:
-    """Return the match to use if the mirror seems to lag in a comparison of all records.
+    """Return the match to use if a comparison of all records suggests that the mirror lags.
 
     The mirror may lag, or it may copy no records of aborted transactions.
     """

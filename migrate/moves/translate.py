@@ -105,8 +105,9 @@ def translate_side(
     """Translate the positions of a diff's left side to offsets in the cluster of the right side.
 
     A position without a match becomes ``Unknown.UNRESOLVED``. If there is no record between the
-    translated offset and the right side's offset, a reader starts at the same record from both. In
-    that case, the right side's offset is returned, so that the sides do not differ.
+    translated offset and the right side's offset, a reader would start at the same record from
+    either offset. In that case, the right side's offset is returned, so that the sides do not
+    differ.
     """
     logs = ask_logs(old, left.topics)
     new_logs = ask_logs(new, (names.get(topic, topic) for topic in left.topics))
@@ -155,8 +156,8 @@ def find_translation_changes(
     """Retranslate the positions of a saved plan, and compare them with the plan.
 
     ``old`` and ``new`` are the librdkafka properties for the job's cluster and the target's
-    cluster. For ``is_whole``, see ``translate_positions``. If the plan contains positions that were
-    proved by a comparison of all records, all records are compared again.
+    cluster. For ``is_whole``, see ``translate_positions``. If a comparison of all records proved
+    any of the plan's positions, all records are compared again.
     """
     other_places, unmatched = list[Message](), list[Message]()
     duplicates, sampled = list[Message](), list[str]()

@@ -383,7 +383,7 @@ def _verify_query(
     run_with: KafkaConfig | None,
     settings: Mapping[str, str] | None,
 ) -> Verification:
-    """Check the start of a query or, with ``run_with``, Spark's start on a copy of the seed.
+    """Check the start positions of a query or, with ``run_with``, of Spark on a copy of the seed.
 
     If no broker was queried, ``snapshot`` is None. ``settings`` are the Spark settings for the run
     on the copy.

@@ -806,8 +806,8 @@ class _Check:
         """Return a less certain match if records far from the position equal the last copy.
 
         If such records exist, the last copy may be a copy of any of them, because the mirror may
-        have gone back. If the new log has only one copy, the mirror may have copied nothing else,
-        so the place is unknown.
+        have gone back to an earlier record. If the new log has only one copy, the mirror may have
+        copied nothing else, so the position's place in the new log is unknown.
         """
         own, copies = self._own, self._copies
         if not match.is_searched_to_end or (own.is_from_start and own.is_to_end):
@@ -926,9 +926,9 @@ class _Check:
         producers wrote all of the last records. This is certain only if they are newer than
         ``newest`` and newer than the compared records of the old log.
 
-        Return None if some of the last records are older, and no earlier copy is found. The mirror
-        may have copied such a record late, or the new log may have lost the earlier copy. Also
-        return None if the search reads too many records.
+        Return None if no earlier copy is found and some of the last records are not newer. The
+        mirror may have copied such a record late, or the new log may have lost the earlier copy.
+        Also return None if the search would read too many records.
         """
         time = max(record.timestamp for record in (newest, *self._own.records))
         at, is_certain = first, True
@@ -953,7 +953,8 @@ class _Check:
         chunk = self._depth.chunk
         copies: Sequence[Record] = ()
         while True:
-            # The next chunk of copies follows the mirror over at most ``chunk`` old records.
+            # The next chunk of copies may be copies of the next ``chunk`` old records, so read
+            # these old records first.
             if stretch.is_old_left and not follower.is_ahead(chunk):
                 run = yield Read(Side.OLD, stretch.old_at, 0, chunk)
                 self._has_gaps |= has_gaps(run.after)

@@ -226,5 +226,5 @@ class Follower:
 
     @property
     def to_come(self) -> int:
-        """The number of records that the mirror will recopy because it has gone back."""
+        """The number of records that the mirror, which has gone back, will copy again."""
         return self._top - self._state

@@ -26,7 +26,8 @@ from migrate.planning.plan import MatchOutcome
 def match_compacted(old: Surroundings, new: Surroundings) -> Match:
     """Find the place in the new log that corresponds to a position; see ``match_records``."""
     match = match_records(old, new, is_compacted=True)
-    # Records that only the new log contains may be consumed records that the old log has lost.
+    # Records that only the new log contains may be records that were consumed and that the old log
+    # has since lost.
     is_certain = match.outcome is MatchOutcome.MATCHED or not match.trailing
     if (match.outcome.is_match and is_certain) or not (old.records and new.records):
         return match

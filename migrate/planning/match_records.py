@@ -39,8 +39,9 @@ read. Otherwise, the number is a bound, or the position is refused. Each number 
   upper bound counts all copies after the place, except one copy of each record that certainly comes
   at or after the position. This requires that the new log was read to its end.
 
-Copies of equal records in a different order look like the copies of a mirror that went back. After
-the first pass, a pass therefore counts only if it recopies a record that has no equal record.
+If equal records are copied in a different order, the mirror seems to have gone back and to have
+copied records again. Each pass after the first therefore counts only if it recopies a unique record
+(a record that no other record equals).
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Match:
     Attributes:
         next_offset: the position in the new log. For ``AMBIGUOUS`` and ``WENT_BACK``, this is the
             first of several places. For outcomes without a place, it is None.
-        lowest: the lowest offset at which a start reads the same records as a start at
+        lowest: the lowest start offset from which a reader reads the same records as from
             ``next_offset``. This is the offset of the last record before the place, plus 1; or None
             if this record was not read.
         before, after: the number of records that match directly before and after the place (in
@@ -143,7 +144,7 @@ class Match:
         return bool(self.unread) or not self.is_searched_to_end
 
     def agrees_with(self, next_offset: int) -> bool:
-        """Return whether a start at this offset reads the same records as at the found offset."""
+        """Return whether starts at this offset and at the found offset read the same records."""
         if self.next_offset is None:
             return False
         lowest = self.lowest if self.lowest is not None else self.next_offset
@@ -346,7 +347,7 @@ class _Alignment:
     def _may_be_older(self, possible: Sequence[int]) -> bool:
         """Return whether a record older than ``old`` may equal a copy.
 
-        The function assumes this only if some records with the copy's timestamp equal each other,
+        The function assumes this only if two or more records with the copy's timestamp are equal,
         or if the copy equals the first record that was read.
         """
         if not possible or not self._has_older:
@@ -459,7 +460,7 @@ class _Alignment:
         )
 
     def _may_be_reordered(self) -> bool:
-        """Return whether a different order of equal records may explain the copies, not a rewind.
+        """Return whether a different order of equal records, not a rewind, may explain the copies.
 
         The copies are split into as few passes as possible. Each pass after the first must recopy a
         record that has no equal record. Otherwise, its copies may be copies of records that earlier
@@ -484,7 +485,7 @@ class _Alignment:
 
     @property
     def _undecided(self) -> int:
-        """The number of copies that either copy lost records or were written by other clients."""
+        """The number of copies that may be copies of lost records or records of other clients."""
         return self._highest.count(-1)
 
     @property
@@ -537,7 +538,7 @@ class _Alignment:
         return low[: certain + 1] == high[: certain + 1] and certain >= 0
 
     def _ambiguous(self, place: int, low: Sequence[int], high: Sequence[int]) -> Match:
-        """Return the match if equal records hide which of them were consumed."""
+        """Return the match if it is unclear which of several equal records were consumed."""
         if not self._is_all_known or -1 in low:
             return not_found_match(EQUAL_RECORDS)
         certain = {
@@ -584,7 +585,7 @@ class _Alignment:
 
 
 def _newest_in_order(syncs: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-    """Return the longest run of syncs, up to the last sync, in which both offsets increase."""
+    """Return the longest run of syncs at the end of the list in which both offsets increase."""
     first = next(
         (
             at

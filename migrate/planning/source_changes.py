@@ -213,8 +213,8 @@ def remove_partitions_of_others(
     ]
     added: dict[str, list[ClusterPartition]] = {}
     for key, next_offset in change.new_offsets.items():
-        # If the source has no partitions of a topic, the topic matches the user's pattern, so the
-        # source gets the partitions.
+        # A topic of which the source has no partitions can be here only because it matches the
+        # user's pattern, so the source gets the topic's partitions.
         known = own.get(key.topic)
         if next_offset is not None and known is not None and key.partition not in known:
             added.setdefault(key.topic, []).append(key)

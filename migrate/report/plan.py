@@ -100,7 +100,7 @@ def _records(
 def restoration_table(
     partitions: Sequence[RestoredOffset], out: TextIO, *, wide: bool = False
 ) -> str:
-    """Return a rollback's table of the partitions that change."""
+    """Return a table of the partitions that a rollback changes."""
     columns: tuple[Column[RestoredOffset], ...] = (
         Column("TOPIC", lambda row: row.topic, own_line=Line.ABOVE),
         Column("PARTITION", lambda row: row.partition),

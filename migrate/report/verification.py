@@ -144,7 +144,7 @@ def _meanings() -> dict[StartOutcome, str]:
 
 
 def _about_moved_on(verification: Verification) -> Iterator[str]:
-    """Yield the causes of partitions that have moved on, as far as rollback files show them."""
+    """Yield the reasons why partitions have moved on, as far as rollback files show the reasons."""
     moved_on, allow = StartOutcome.MOVED_ON.value, option("allow_moved_on", True)
     for file, count in verification.moved_on_since.items():
         yield (

@@ -12,7 +12,7 @@ with the index of its branch.
 
 The schema in the file may be hostile, so this reader limits nesting and counts. fastavro 1.13.1
 does not limit them. A 125-byte file with a record type that contains itself crashes the process
-(SIGSEGV). A 163-byte file with an array of 2**40 nulls is read forever.
+(SIGSEGV). Reading a 163-byte file with an array of 2**40 nulls takes forever.
 
 Source: the Avro specification 1.12.0, object container files, binary encoding.
 """

@@ -239,7 +239,7 @@ def failure_of(error: Exception) -> str:
 
 
 def summarize_failure(message: str) -> str:
-    """Return a message's first line, and the last later line that starts with an exception."""
+    """Return a message's first line and the last line after it that starts with an exception."""
     lines = [_JAVA_PREFIX.sub("", line).rstrip() for line in message.splitlines() if line.strip()]
     causes = [line for line in lines[1:] if _CAUSE.match(line)]
     return "; ".join([*lines[:1], *causes[-1:]]) or "no reason reported"

@@ -306,7 +306,7 @@ def new_directory(directory: Path, name: str) -> Iterator[Path]:
 
 
 def _stage_prefix(directory: Path) -> str:
-    """Return the start of the name of a directory's stage; ``find_unfinished`` searches for it."""
+    """Return the name prefix of a directory's stage; ``find_unfinished`` searches for it."""
     return f".{directory.name}."
 
 
@@ -325,7 +325,7 @@ def find_unfinished(directory: Path) -> list[Path]:
 
 @contextmanager
 def _name_errors(name: str) -> Iterator[None]:
-    """Report a system error as a failure to write the directory ``name``, as the user wrote it."""
+    """Report a system error as a failure to write a directory, with the user's ``name`` for it."""
     try:
         yield
     except OSError as error:

@@ -24,7 +24,8 @@ from migrate.storage.uris import is_uri, why_no_path, why_not_read
 _MOST_CHILDREN = 200
 # The maximum number of paths in a message.
 _MAX_NAMED = 5
-# The number of parent directories to search: the most in a checkpoint location (DIR/sources/0/0).
+# The number of parent directories to search: the depth of the deepest path in a checkpoint location
+# (DIR/sources/0/0).
 _MOST_PARENTS = 3
 # Names shorter than this are compared less strictly, because one mistyped letter is a large part of
 # a short name.

@@ -26,7 +26,7 @@ from migrate.model.wording import printable
 CommandStatus = int | Literal["running", "unknown"] | None
 
 _SHOWN_LINES = 15
-_SEARCHED_LINES = 200  # the lines in which ``error_lines`` searches
+_SEARCHED_LINES = 200  # the lines that ``error_lines`` searches
 _SEARCHED_BYTES = 1 << 16
 _CODE_DIGITS = 3  # the highest exit code is 255
 # The time at the start of a log line, as in "26/11/29 21:02:10", "2026-11-29T21:02:10.123Z", or
@@ -150,7 +150,7 @@ class Command:
         return self._shown(self._end())
 
     def error_lines(self) -> tuple[str, ...]:
-        """Return the log's path and the last lines that are not log messages below ERROR.
+        """Return the log's path and the log's last lines, without log messages below ERROR.
 
         After the error of a query, Spark logs many messages of its shutdown. If the end of the
         output contains only log messages, return ``last_lines``.

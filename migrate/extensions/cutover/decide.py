@@ -7,7 +7,7 @@ The functions raise:
 
 * ``Refused`` if the user must change something first
 * ``CutOverStopped`` if a step failed or might have failed, or the job was restarted
-* the error of a required fact that could not be read
+* the error from reading a required fact
 """
 
 from __future__ import annotations
@@ -362,7 +362,7 @@ def decide_start(facts: Facts) -> Decision:
 def _is_start_corrected(facts: Facts) -> bool:
     """Return whether a changed command can follow a command that succeeded but started no query.
 
-    An unchanged command is not run again, because its query might start later. Before a primed
+    An unchanged command is not run again, because its query might still start. Until a primed
     location has a new batch, the location does not show whether a query has started.
     """
     target, command, earlier = facts.target, facts.spec.start, facts.record.start

@@ -1,4 +1,4 @@
-"""Define the facts that ``observe`` reads and on which the decisions of a cut-over depend.
+"""Define the facts that ``observe`` reads and that a cut-over's decisions depend on.
 
 A fact that cannot be read is also a value (``Unavailable``), so a test can construct any situation.
 """
@@ -32,7 +32,7 @@ _Fact = TypeVar("_Fact")
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """The error of a fact that cannot be read; raised only if a decision needs the fact."""
+    """The error from reading a fact; raised only if a decision needs the fact."""
 
     error: Exception
 

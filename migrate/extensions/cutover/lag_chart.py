@@ -1,4 +1,4 @@
-"""Draw the chart on a cut-over's page that shows the lag over time."""
+"""Draw the chart of the lag over time for a cut-over's page."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def lag_chart(record: CutOverRecord) -> LagChart | None:
 
 
 def _lag_of_plan(record: CutOverRecord) -> Sequence[LagReport]:
-    """Return the lag when the plan was made, as a list; empty if a log end offset is unknown."""
+    """Return a list with the lag at the time of the plan, or [] if a log end offset is unknown."""
     lag, moves = 0, [row for row in record.partitions if row.planned is not None]
     for row in moves:
         if row.planned is None or row.log_end is None:

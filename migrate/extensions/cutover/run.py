@@ -181,7 +181,7 @@ def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
 
 
 def _warn_if_restart_unseen(facts: Facts) -> None:
-    """Warn if this run may not detect a restarted job."""
+    """Warn if this run might fail to detect a restarted job."""
     if isinstance(facts.started_again, Unavailable):
         warn(catalog.RESTART_UNDETERMINED(error=str(facts.started_again.error)))
     elif facts.spec.flink.rest is None:

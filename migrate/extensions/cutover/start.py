@@ -29,7 +29,7 @@ _QUERY_PAUSE = 0.25
 
 
 def start(context: CutOverContext, facts: Facts) -> str:
-    """Run the ``start`` command without waiting until it ends.
+    """Run the ``start`` command without waiting for it to finish.
 
     Raises:
         CutOverStopped: the command cannot be run.
@@ -155,7 +155,7 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
         if key in as_written:
             return row.model_copy(update={"members_seen": row.members_seen or key in assigned})
         commit = target.view.committed.get(key)
-        # A commit by another move shows nothing about the consumers.
+        # A commit by another move says nothing about the consumers.
         if row.first_commit is None and commit is not None and key not in moves:
             return row.model_copy(update={"first_commit": commit.next_offset})
         return row

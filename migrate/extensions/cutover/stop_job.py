@@ -109,7 +109,7 @@ def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> No
 
 
 def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
-    """Record the savepoint, and that the job has ended.
+    """Record the savepoint and the fact that the job has ended.
 
     The later ``plan`` step checks for uncommitted data of sinks.
     """

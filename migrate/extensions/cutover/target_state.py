@@ -20,13 +20,13 @@ from migrate.model.message import Message
 class Content(Enum):
     """The content of the target."""
 
-    NOTHING = auto()  # nothing, or only part of the plan; a run may write the plan
+    NOTHING = auto()  # nothing, or only part of the plan; a run is allowed to write the plan
     PRIMING = auto()  # the ``prime`` command is writing the target
     PLAN_NOT_RECORDED = auto()  # the plan, written by a killed run that did not record the write
     PLAN = auto()  # the plan, written by this cut-over
     MOVED_ON = auto()  # a group with commits by other clients since the plan was written
     NOT_OURS = auto()  # written by another cut-over or a person; --adopt can adopt the target
-    WRONG = auto()  # content with which no run can continue
+    WRONG = auto()  # content from which no run can continue
 
 
 def target_content(facts: Facts) -> tuple[Content, Message | None]:

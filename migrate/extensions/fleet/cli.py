@@ -65,8 +65,8 @@ def scan(
 ) -> None:
     """List the jobs under a directory: newest checkpoint, lag, and obstacles to a move.
 
-    If the newest checkpoint of a job cannot be read, the line of the job shows the reason. In the
-    tables of --output, a row with the error replaces each checkpoint that cannot be read.
+    If a job's newest checkpoint cannot be read, the job's line shows the reason. In the tables of
+    --output, each checkpoint that cannot be read has one row, which contains the error.
     """
     from migrate.extensions.fleet.report import inventory_table, summary_lines
 

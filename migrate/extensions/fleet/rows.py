@@ -94,9 +94,9 @@ def view_rows(
 ) -> Iterator[Row]:
     """Yield the rows of one checkpoint, in the order of the ``VIEWS[view]`` columns.
 
-    With a selection, only selected sources have rows of positions and operators. A checkpoint with
-    a selected source has rows of all its findings. A checkpoint without a selected source has no
-    rows. A checkpoint that could not be read has one row, with the error.
+    If sources are selected, only these sources have rows for positions and operators. A checkpoint
+    that contains a selected source has rows for all its findings. A checkpoint that contains no
+    selected source has no rows. A checkpoint that could not be read has one row, with the error.
     """
     if isinstance(outcome, Failure):
         yield _failed_row(view, candidate, outcome)

@@ -127,8 +127,8 @@ def read_chunk(
     """Read the candidates in a chunk, as returned by ``mark_newest``.
 
     If a running job has deleted its newest checkpoint since the search, its current newest
-    checkpoint is also read. Usually, this checkpoint is also a candidate that was not yet complete
-    during the search.
+    checkpoint is also read. Usually, the search has already found this checkpoint as a candidate,
+    but it was not yet complete.
     """
     for candidate, outcome in read_each(candidates, files):
         numbers = candidate.chk_numbers

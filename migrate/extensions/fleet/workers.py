@@ -130,7 +130,7 @@ class WorkerPool:
         try:
             work(function)
         except BaseException as error:
-            errors.append(error)  # the threads start no further item
+            errors.append(error)  # the threads do not start any more items
             raise
         for thread in threads:
             thread.join()

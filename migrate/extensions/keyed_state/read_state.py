@@ -28,7 +28,7 @@ _PARQUET_ENDINGS = (".parquet", ".pq", "")
 def keyed_states(
     chk: AnyPath, *, operator: str | None = None, allow_external_files: bool = False
 ) -> KeyedStates:
-    """Return the keyed states in a checkpoint, with their types and their readability.
+    """Return the keyed states in a checkpoint, with their types and whether they can be read.
 
     Args:
         chk: as in ``inspect``.
@@ -93,8 +93,8 @@ def read_state(
         operator: as in ``find_state``.
         state: the name of the state.
         allow_external_files: as in ``inspect``.
-        truncate_keys: True to truncate nanoseconds in keys, namespaces, and map keys. As a result,
-            two keys may become equal. By default, such a key raises InputError.
+        truncate_keys: True to truncate nanoseconds in keys, namespaces, and map keys, which may
+            make two keys equal. By default, a key with nanoseconds raises InputError.
 
     Raises:
         DecodeError: as in ``find_state``, raised immediately; or the state's bytes are damaged,

@@ -105,7 +105,7 @@ def operator_state(states: tuple[NamedState, ...], stream_handle: bytes) -> byte
 
 
 def no_operator_state() -> bytes:
-    """Return the ``i32`` of 0 that represents a missing handle."""
+    """Return the ``i32`` value 0, which represents a missing handle."""
     return i32(_ABSENT)
 
 

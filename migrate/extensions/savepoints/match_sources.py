@@ -39,10 +39,10 @@ def match_sources(
     source in the side that reads a topic of the savepoint's source matches. If both sources
     identify their clusters, only positions in the same cluster match.
 
-    If the user passes ``--partitions``, and the savepoint has several sources, only some of them
-    get new positions. For each specified partition, these are the sources that have the partition.
-    If no source has the partition, they are the sources that read its topic. All other sources keep
-    their positions, and their ``side_sources`` are empty.
+    If the user passes ``--partitions``, and the savepoint has several sources, only some sources
+    get new positions. For each specified partition, the sources that have the partition get new
+    positions. If no source has the partition, the sources that read its topic get new positions.
+    All other sources keep their positions, and their ``side_sources`` are empty.
     """
     matches: list[SourceMatch] = []
     for source in chosen:
@@ -119,7 +119,7 @@ def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Messag
 def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -> Iterator[Message]:
     """Yield refusals of topics that several sources read, possibly from different clusters.
 
-    Without a broker, a topic is accepted if each of its sources takes only the positions of the
+    Without a broker, a topic is accepted if each source that reads it takes positions only from the
     side's source with the same operator ID.
     """
     if request.policies.one_cluster:

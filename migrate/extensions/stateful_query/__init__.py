@@ -7,7 +7,7 @@ COMMANDS = {
         WRITE,
         "Print a Spark query that starts with Flink's keyed states.",
         """\
-# A query template that starts with one state; complete the file
+# Write a template for a query that starts with one state; then complete the file
 $ migrate prime savepoint-1 -b broker:9092 --state totals/total --query-file query.py
 # Two states
 $ migrate prime savepoint-1 -b broker:9092 --state totals/total --state seen/seen

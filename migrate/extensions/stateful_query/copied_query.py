@@ -83,7 +83,7 @@ def write_copy(
     out: Path,
     files: Files,
 ) -> None:
-    """Copy a checkpoint location, and change offsets in the offset log's entry of a batch.
+    """Copy a checkpoint location, and change offsets in the offset log entry for a batch.
 
     ``batch`` is the newest committed batch. ``changed`` contains the next offset of each changed
     partition, or None for a partition that the query must no longer read.

@@ -143,7 +143,8 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
     Args:
         keyed: the states.
         names: the states to migrate, each as ``OPERATOR/NAME``. The operator is an ID, a name, or a
-            uid. Without any name, no entry is read, and every timer state counts as pending.
+            uid. If no names are passed, no entries are read, and every timer state counts as
+            pending.
 
     Raises:
         UsageError: an element of ``names`` is not in the format ``OPERATOR/NAME``, matches no

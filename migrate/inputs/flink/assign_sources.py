@@ -63,8 +63,8 @@ def _flink_sources(
 ) -> list[Source]:
     """Return the Flink sources of one Spark source.
 
-    A Flink source that ``names`` selects only by ``topic:NAME`` keeps only its positions in these
-    topics.
+    If ``names`` selects a Flink source only by ``topic:NAME``, the source keeps only its positions
+    in these topics.
     """
     by_id = {source.operator_id: source for source in chosen}
     topics: dict[str, set[str]] = {}

@@ -87,9 +87,9 @@ def _sources_named(plan_input: PlanInput, name: str | None) -> list[Source]:
 def _in_cluster(sources: list[Source], cluster: str | None) -> list[Source]:
     """Return the sources restricted to a cluster, or unchanged if ``cluster`` is None.
 
-    If any source reads the cluster, sources without a cluster in their state, such as a
-    KafkaSource, are returned unchanged. The plan then refuses these sources, because they might
-    read a different cluster.
+    If any source reads the cluster, the result also includes, unchanged, the sources without a
+    cluster in their state, such as a KafkaSource. The plan then refuses these sources, because they
+    might read a different cluster.
     """
     if cluster is None:
         return sources

@@ -2,10 +2,10 @@
 
 The judgment has five outcomes (``JobState``):
 
-- RUNNING: Flink lists the job, and the job has not ended. The job has written output that is newer
-  than the checkpoint, or might do so. If Flink does not list the job's ID, any other job that has
-  not ended may be the job, so the outcome is also RUNNING, unless all of these jobs started before
-  the stop.
+- RUNNING: Flink lists the job, and the job has not ended. The job has written, or might still
+  write, output that is newer than the checkpoint. If Flink does not list the job's ID, any other
+  job that has not ended may be the job, so the outcome is also RUNNING, unless all of these jobs
+  started before the stop.
 - RESTARTED: Flink lists a job that continued the work of this job; the listed job may also have
   ended. Such a job either resumed from the checkpoint or savepoint, or has the stopped job's ID or
   name and started later.

@@ -309,7 +309,7 @@ class JobManager:
         return 0.0
 
     def stop(self, job_id: str, folder: str, trigger_id: str, *, drain: bool, native: bool) -> None:
-        """Ask Flink to stop a job with a savepoint in a folder; do not wait until it stops."""
+        """Ask Flink to stop a job with a savepoint in a folder; do not wait for the stop."""
         body = {
             "targetDirectory": folder,
             "drain": drain,
@@ -321,8 +321,8 @@ class JobManager:
     def stop_attempt(self, job_id: str, trigger_id: str) -> StopAttempt | None:
         """Return the state of a stop, or None if the JobManager has no record of it.
 
-        The JobManager drops a stop five minutes after its end (``rest.async.store-duration``). A
-        restarted JobManager has no record of earlier stops.
+        The JobManager forgets a stop operation five minutes after it ends
+        (``rest.async.store-duration``). A restarted JobManager has no record of earlier stops.
         """
         try:
             stop = get(self._url, _Stop, f"/jobs/{job_id}/savepoints/{trigger_id}")

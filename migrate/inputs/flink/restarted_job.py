@@ -1,4 +1,4 @@
-"""Find a job that has continued the work of a stopped job, among the jobs that Flink lists."""
+"""Among the jobs that Flink lists, find one that has continued the work of a stopped job."""
 
 from __future__ import annotations
 

@@ -81,8 +81,8 @@ SECURITY_SETTINGS = (
     "ssl.truststore.password",
 )
 # The minimum difflib similarity to a known name at which an unknown name counts as mistyped. The
-# properties of other programs are less similar, such as schema.registry.ssl.keystore.location (an
-# added prefix) and sasl.password.encoder (an added word).
+# properties of other programs, such as schema.registry.ssl.keystore.location (an added prefix) and
+# sasl.password.encoder (an added word), are less similar.
 _MISTYPED = 0.87
 _NO_PROPERTY = "no.such.property"
 # librdkafka has two names for the broker addresses.

@@ -365,8 +365,8 @@ def superseded_commits(
 ) -> dict[TopicPartition, tuple[Path, RollbackFile]]:
     """Return each partition's newest change, if another client has committed a new offset since.
 
-    A partition is omitted if its newest change is a rollback, or if the group has the offset from
-    before the change, because the change was then never made or was undone.
+    A partition is omitted if its newest change is a rollback. It is also omitted if the group has
+    the offset from before the change, which means that the change was never made or was undone.
 
     Args:
         changes: the changes to the group, newest first.

@@ -105,7 +105,7 @@ class Buffers:
         return int(self.columns[column, CHILD])
 
     def lengths(self, column: int) -> _Numbers:
-        """Return the length of each list or text in a column."""
+        """Return the length of each list, string, or bytes value in a column."""
         return np.diff(self.numbers(column), prepend=0)
 
     # -- as arrays -------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ class Buffers:
 
 
 def _offsets(ends: _Numbers) -> pa.Buffer:
-    """Return Arrow offsets for lists or texts: 0, and then the end of each item."""
+    """Return Arrow offsets for lists, strings, or bytes: 0, and then the end of each item."""
     offsets = np.zeros(len(ends) + 1, np.int32)
     offsets[1:] = ends
     return pa.py_buffer(offsets)

@@ -58,7 +58,7 @@ FLAG = 6
 # i32 n, then n elements. a: the table of the elements; b: the operation after the list.
 LIST_OF = 7
 # An element ends. a: the table of the elements; b: the first operation of an element; c = 1: the
-# list has no count, but commas between the elements.
+# list has commas between its elements instead of a count.
 NEXT = 8
 # A binary row. a: its minimum size in bytes; b = 1: write its hash to the next column.
 ROW = 9

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-# The forms whose values ``Buffers.check`` must check after the kernel has read them. Corrupt bytes
-# can decode to values that Flink never writes. Other values do not fit the Arrow type.
+# The forms whose values ``Buffers.check`` must check after the kernel has read them. There are two
+# reasons: corrupt bytes can decode to values that Flink never writes, and some values do not fit
+# the Arrow type.
 CHECKS = {
     "flag",
     "enum",

@@ -62,7 +62,7 @@ class Expiry:
 
     @property
     def limit_ms(self) -> int | None:
-        """The limit for certain expiry by the later checkpoint.
+        """The last-access time up to which a key has certainly expired by the later checkpoint.
 
         A key has certainly expired if its last access is at or before this time.
         """
@@ -72,7 +72,7 @@ class Expiry:
 
     @property
     def possible_limit_ms(self) -> int | None:
-        """The limit for possible expiry by the later checkpoint.
+        """The last-access time up to which a key may have expired by the later checkpoint.
 
         A key has certainly not expired if its last access is after this time.
         """
@@ -222,7 +222,7 @@ def without_dropped(
     the key remains in the state and will be reported as unexpected.
 
     Args:
-        state: Spark's state after the records.
+        state: Spark's state after the query has processed the records.
         earlier: Flink's entries at the earlier checkpoint, in the columns of Spark's state.
         accesses: Flink's keys at the earlier checkpoint, in the key columns of Spark's state, with
             ``last_access`` if available.

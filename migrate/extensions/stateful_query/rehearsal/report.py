@@ -329,7 +329,7 @@ def _describe_records(records: Sequence[Row], time: str | None) -> str:
 
 
 def other_states(checkpoint: str, rows: Rows) -> Iterator[NotCompared]:
-    """Yield a note that lists the job's keyed states from which no rows come.
+    """Yield a note that lists the job's keyed states that produce no rows.
 
     Timers are not listed. Yield nothing if no other state exists, or if the origin of all rows is
     unknown.

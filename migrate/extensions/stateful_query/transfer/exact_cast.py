@@ -63,7 +63,7 @@ def cast_exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> D
     ``name`` is the column name in error messages.
 
     Raises:
-        UsageError: the types do not allow a proof that a cast is exact (see ``may_be_cast``).
+        UsageError: a cast between these types cannot be proved exact (see ``may_be_cast``).
     """
     source, name = frame.schema[column].dataType, name.replace("'", "")
     if source == type_:

@@ -291,7 +291,8 @@ def compare(
     Args:
         state: the Spark state.
         flink: the Flink entries, with the columns of the Spark state.
-        keys: the names by which the differences list the key parts; by default, Spark's names.
+        keys: the names to use for the key parts in the list of differences; by default, Spark's
+            names.
         is_sample: True if ``flink`` is a sample. Keys that only Spark has are then not errors.
             However, an empty sample shows that the Flink state is empty, so the Spark state must
             also be empty.
@@ -426,8 +427,8 @@ def _rounded(state: SparkState, names: Sequence[str], rounding: Rounding | None)
         if number in sums:
             size = f"(greatest(abs({flink}), abs({spark})) + {_MAGNITUDE})"
             near = f"abs({flink} - {spark}) <= {rounding.allowed(number, field, size, count)}"
-            # Only finite sums may differ. For NaN and infinity, the size is not less than infinity,
-            # because Spark treats NaN as the greatest number.
+            # Only finite sums may differ. If a sum is NaN or infinite, ``size`` is not less than
+            # infinity, because Spark treats NaN as the greatest number.
             near = f"{size} < double('infinity') AND {near}"
             conditions.append(f"({flink} <=> {spark} OR coalesce({near}, false))")
         else:
@@ -449,7 +450,7 @@ def _key_struct(state: SparkState, names: Sequence[str]) -> Column:
 def _exact_texts(key: Column, state: SparkState) -> list[Column]:
     """Return the key as a string if the key contains a floating-point number, and otherwise [].
 
-    The string tells -0.0 and 0.0 apart, which Spark joins and groups treat as the same key.
+    The string distinguishes -0.0 from 0.0, which are the same key in Spark's joins and groupings.
     """
     types = " ".join(field.type.simpleString() for field in state.keys)
     return [key.cast("string")] if re.search("float|double", types) else []

@@ -343,8 +343,8 @@ def aggregate_rows(
         entries = merge_entries(entries, [*key_names, *bounds], kinds)
     entries = entries.withColumn("n", F.expr(row_count(values, aggregates)))
     if session_gap_ms is not None:
-        # The smallest number of records that can reach from the session's start to its end, because
-        # the time between two consecutive records is at most the gap.
+        # The smallest number of records that can span the session from its start to its end. Two
+        # consecutive records are at most the gap apart.
         least = f"greatest((end - start + {session_gap_ms} - 1) div {session_gap_ms}, 1)"
         entries = entries.withColumn("least", F.expr(least))
         if count is not None:
@@ -355,7 +355,7 @@ def aggregate_rows(
         number = rows_of_entries
     held = _held(whole)
     if held is not None and number is not None and held < number:
-        held = None  # the entries come from several states, because one state has fewer
+        held = None  # one state has too few entries, so the entries come from several states
     if window is not None:
         check_instants(state, first_end)
     rows = entries

@@ -72,7 +72,7 @@ class ColumnAggregates:
 
     @property
     def value_count(self) -> str:
-        """Return an expression for the number k, if only an entry's first k rows have a value."""
+        """Return an expression for the number of rows with a value, the first rows of an entry."""
         return f"coalesce({self.by_kind['count']}, 0)" if "count" in self.by_kind else "n"
 
     @property
@@ -150,9 +150,9 @@ def divide_sum(entries: DataFrame, column: ColumnAggregates) -> DataFrame:
     """Add columns with the quotient and the remainder of a sum that is divided among rows.
 
     ``add_value`` puts the minimum and the maximum into the first rows of an entry, and the quotient
-    into each other row. The remainder is less than the number of these other rows. Starting with
-    the first of them, ``add_value`` increases as many rows by 1 as the remainder requires. All
-    numbers are unscaled (see ``unscaled``). A floating-point sum is not divided.
+    into each of the other rows. The remainder r is less than the number of these other rows, so
+    ``add_value`` adds 1 to each of the first r of them. All numbers are unscaled (see
+    ``unscaled``). A floating-point sum is not divided.
     """
     if "sum" not in column.by_kind or isinstance(column.type, _ROUNDED):
         return entries

@@ -110,7 +110,8 @@ def unexpired(
         DecodeError: the checkpoint cannot be read.
     """
     kept, warnings = leave_out_and_warn(state, ttl_ms, stopped_at_ms)
-    # ``kept`` may be the user's own DataFrame, so ``select`` makes a new one for the attribute.
+    # ``kept`` may be the user's own DataFrame, so ``select`` creates a different DataFrame, which
+    # gets the attribute.
     return with_warnings(kept.select("*"), warnings)
 
 

@@ -100,7 +100,7 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
     If the event time is a TIMESTAMP_LTZ column, Flink SQL stores windows in the wall-clock time of
     the job's time zone. However, the timers of these windows are instants.
 
-    ``first_end`` is the end of the first window that becomes rows, in epoch milliseconds.
+    ``first_end`` is the end of the first window that is converted to rows, in epoch milliseconds.
 
     Raises:
         Refused: Flink's timer for the first window is at a different time than ``first_end``.
