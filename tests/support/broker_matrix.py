@@ -99,10 +99,11 @@ _TEXT = """\
 
 <!-- `make broker-matrix` writes this page from docs/broker-matrix.json: do not edit it. -->
 
-The tests move consumer groups on each Kafka version. A mark (✓) is a test that passed against a
-broker of this version ([source of the tests](../tests/integration/test_broker_versions.py)). This
-broker is the only node of its cluster, in KRaft mode (before version 3.3, with ZooKeeper). A dash
-(—) means that this version does not have the feature, or has it only as an early preview.
+The tests move consumer groups on each Kafka version. A check mark (✓) indicates a test that passed
+against a broker of this version ([source of the
+tests](../tests/integration/test_broker_versions.py)). This broker is the only node of its cluster,
+in KRaft mode (before version 3.3, with ZooKeeper). A dash (—) means that this version does not have
+the feature, or has it only as an early preview.
 
 {rows}
 

@@ -156,10 +156,10 @@ _TEXT = """\
 
 <!-- `make spark-matrix` writes this page from docs/spark-matrix.json: do not edit it. -->
 
-The tests check whether queries of each Spark version start at exact positions. A mark (✓) is a test
-that passed with the listed Spark version and its Kafka connector, against a real broker ([source of
-the tests](../tests/integration/test_spark_versions.py)). A dash (—) means that this Spark version
-does not have the feature.
+The tests check whether queries of each Spark version start at exact positions. A check mark (✓)
+indicates a test that passed with the listed Spark version and its Kafka connector, against a real
+broker ([source of the tests](../tests/integration/test_spark_versions.py)). A dash (—) means that
+this Spark version does not have the feature.
 
 {rows}
 

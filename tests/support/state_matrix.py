@@ -46,10 +46,10 @@ TEXT = """\
 
 <!-- `make spark-matrix` writes this page from docs/state-matrix.json: do not edit it. -->
 
-The tests migrate keyed state of a Flink 2.2 savepoint to each Spark version. A mark (✓) is a test
-that passed with the listed Spark version and its Kafka connector, against a real broker ([source of
-the tests](../tests/integration/test_state_versions.py)). A dash (—) means that this Spark version
-does not have the feature.
+The tests migrate keyed state of a Flink 2.2 savepoint to each Spark version. A check mark (✓)
+indicates a test that passed with the listed Spark version and its Kafka connector, against a real
+broker ([source of the tests](../tests/integration/test_state_versions.py)). A dash (—) means that
+this Spark version does not have the feature.
 
 {rows}
 
