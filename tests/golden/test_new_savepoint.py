@@ -67,9 +67,9 @@ def test_rewritten_savepoint_with_same_positions_changes_only_file_names(
 
 
 def test_each_state_handle_becomes_file_with_its_bytes(tmp_path: Path) -> None:
-    """A handle of a segment becomes a file with only the segment.
+    """A segment handle becomes a file that contains only that segment.
 
-    A handle of a file becomes a copy of the file.
+    A file handle becomes a copy of the file.
     """
     for name in ("1.20/file-merging", "2.2/rocksdb-incremental", "1.20/retained-files"):
         (path,) = (GOLDEN / entry["path"] for entry in ENTRIES if entry["name"] == name)

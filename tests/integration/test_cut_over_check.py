@@ -240,7 +240,7 @@ def test_cut_over_verifies_each_stream_of_query_against_its_assigned_topic(
 def test_new_review_is_required_if_spec_changes_after_plan_review(
     broker: Broker, tmp_path: Path
 ) -> None:
-    """Other topics, partitions, or targets than in the reviewed plan are refused."""
+    """Topics, partitions, or targets other than those in the reviewed plan are refused."""
     names = create_golden_topics(broker, "orders", "payments")
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     spec = tmp_path / "orders.yaml"

@@ -149,10 +149,11 @@ def test_start_is_not_verified_if_consumers_started_at_other_offsets(cut_over: C
 def test_start_is_not_verified_if_consumers_started_at_earliest_offset(
     cut_over: CutOver, epoch: int
 ) -> None:
-    """The consumers read all records, but commit only the planned offsets, as on an idle topic.
+    """The consumers read all records but commit only the planned offsets.
 
-    A commit without a leader epoch looks like the commit of the cut-over. The cut-over then reports
-    that no member joined and no offsets were committed.
+    On an idle topic, consumers commit the same offsets. Without a leader epoch, such a commit looks
+    like the commit of the cut-over. The cut-over then reports that no member joined and no offsets
+    were committed.
     """
     cut_over.fields["timeouts"] = {"first-batch": "3s"}
     assert cut_over.run("--until", "verify").code == 0
@@ -237,7 +238,8 @@ def test_cut_over_on_full_disk_reports_state_of_group(
 ) -> None:
     """Regression: The cut-over reported a stopped Flink job and a partly written target.
 
-    The commit was complete or had not started, and the run had not stopped a job.
+    Both statements were false. The run had not stopped a job, and the commit was complete or had
+    not started.
     """
     assert cut_over.run("--until", "plan").code == 0
     planned = cut_over.planned()
@@ -307,7 +309,7 @@ def _rows(cut_over: CutOver) -> list[Mapping[str, Any]]:
 def test_start_is_not_verified_if_job_may_be_restarted(cut_over: CutOver) -> None:
     """Regression: A rerun of a finished cut-over verified the start and exited with 0.
 
-    It did so although the job had recovered after the stop, or Flink did not answer.
+    The rerun did so even if the job had recovered after the stop or Flink did not answer.
     """
     with recorded_flink() as (flink, url):
         flink.listed = {flink.finished}
@@ -519,7 +521,7 @@ def test_second_spec_for_same_target_requires_adopt_option(
     assert second.code == 5 and "with --adopt" in second.stderr, second.stderr
 
 
-def test_manually_seeded_query_requires_option_adopt(broker: Broker, tmp_path: Path) -> None:
+def test_manually_seeded_query_requires_adopt_option(broker: Broker, tmp_path: Path) -> None:
     cut_over = CutOver(broker, tmp_path, target={"checkpoint-dir": "query"})
     assert cut_over.run("--until", "plan").code == 0
     plan, query = tmp_path / "one.cut-over/plan.json", tmp_path / "query"

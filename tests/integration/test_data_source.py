@@ -117,7 +117,7 @@ def test_data_source_schemas_have_types_and_column_comments(
     assert types == {**types, **expected}
 
 
-def test_column_written_at_contains_modification_time_of_metadata_file(
+def test_written_at_column_contains_modification_time_of_metadata_file(
     read: Any, session: SparkSession
 ) -> None:
     frame = read(GOLDEN / "2.3" / "retained", view="checkpoints")

@@ -101,7 +101,7 @@ def test_brokers_of_different_cluster_are_refused(
     assert told("-b", here) == (4, False)  # the checkpoint has two clusters
 
 
-def test_checkpoint_of_two_clusters_requires_option_cluster(
+def test_checkpoint_of_two_clusters_requires_cluster_option(
     tmp_path: Path, broker: Broker, chk: Path
 ) -> None:
     seed = tmp_path / "seed"

@@ -36,7 +36,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
 def test_windows_are_moved_by_reprocessing_records(
     stack: LocalStack, spark: Spark, tmp_path: Path
 ) -> None:
-    """A move of only the positions loses Flink's state for the unfinished windows."""
+    """Moving only the positions would lose Flink's state for the unfinished windows."""
     for topic in ("revenue", "naive"):
         stack.broker.create_topic(topic, 1)
     stack.start_orders()

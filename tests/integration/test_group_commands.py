@@ -74,7 +74,7 @@ def test_dry_run_shows_all_changes_and_commits_nothing(
 def test_rollback_file_on_full_disk_prevents_commit(
     broker: Broker, topic: str, group: str, chk: Path, tmp_path: Path
 ) -> None:
-    """With a file size limit of 0 bytes, the same call fails as on a full disk."""
+    """A file size limit of 0 bytes makes the same call fail that would fail on a full disk."""
     broker.commit(group, {(topic, 0): 1})
     done = subprocess.run(
         [
@@ -99,7 +99,7 @@ def test_rollback_file_on_full_disk_prevents_commit(
     assert not (tmp_path / "full.json").exists()
 
 
-def test_option_sink_warns_of_records_that_iceberg_may_drop(
+def test_sink_option_warns_about_records_that_iceberg_may_drop(
     broker: Broker, group: str, chk: Path, tmp_path: Path
 ) -> None:
     move = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
@@ -226,7 +226,7 @@ def test_plan_applied_after_rollback_reports_existing_group_and_rollback(
     assert " 0 records" not in refused.stderr
 
 
-def test_option_execute_requires_option_yes_without_terminal(
+def test_execute_option_requires_yes_option_without_terminal(
     tmp_path: Path, broker: Broker, group: str, chk: Path
 ) -> None:
     before = sorted(tmp_path.iterdir())
@@ -247,7 +247,7 @@ def test_option_execute_requires_option_yes_without_terminal(
 
 
 @pytest.mark.parametrize(("answer", "code", "offsets"), [("n", 4, 0), ("y", 0, 3)])
-def test_option_execute_on_terminal_asks_for_confirmation_once(
+def test_execute_option_on_terminal_asks_for_confirmation_once(
     tmp_path: Path, broker: Broker, group: str, chk: Path, answer: str, code: int, offsets: int
 ) -> None:
     with on_terminal(

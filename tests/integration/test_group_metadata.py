@@ -76,7 +76,7 @@ def test_commit_group_writes_no_metadata(
 
 
 @pytest.mark.parametrize("text", ["moved by the data team", "größe 🚚"])
-def test_value_of_option_metadata_is_committed_unchanged(
+def test_value_of_metadata_option_is_committed_unchanged(
     broker: Broker, java: JavaGroups, topic: str, group: str, chk: Path, tmp_path: Path, text: str
 ) -> None:
     result = _commit(broker, group, chk, tmp_path / "back.json", "--metadata", text)

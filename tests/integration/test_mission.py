@@ -100,7 +100,10 @@ def test_spark_loses_and_duplicates_no_records_after_move(
 def test_lost_and_duplicated_records_of_query_are_detected(
     flink: FlinkResult, spark: Spark, tmp_path: Path
 ) -> None:
-    """Move one start offset up and one down by one, to prove that the previous test can fail."""
+    """Increase one start offset and decrease another by one.
+
+    This proves that the previous test can fail.
+    """
     orders = flink.topics[0]
     servers = ("--bootstrap-servers", flink.bootstrap_servers)
     right = json.loads(migrate("to-spark", str(flink.savepoint), *servers, say=print))
@@ -145,7 +148,10 @@ def test_consumer_group_loses_and_duplicates_no_records_after_move(
 
 
 def test_lost_and_duplicated_records_of_group_are_detected(scene: Scene, tmp_path: Path) -> None:
-    """Move one offset up and one down by one, to prove that the previous test can fail."""
+    """Increase one offset and decrease another by one.
+
+    This proves that the previous test can fail.
+    """
     broker, flink = scene.broker, scene.flink
     _commit_group(flink, "wrong", tmp_path)
     orders = flink.topics[0]

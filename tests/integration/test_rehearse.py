@@ -433,7 +433,7 @@ def watermark_of(scene: Scene, kind: str) -> int:
     indirect=["scene"],
     ids=lambda param: param if isinstance(param, str) else "-".join(param),
 )
-def test_rehearsal_confirms_windows(scene: Scene, kind: str) -> None:
+def test_rehearsal_confirms_that_windows_match(scene: Scene, kind: str) -> None:
     """Flink and Spark drop a late record whose window has already fired."""
     result = run(scene, windows_of(kind), rows_of(kind), watermark_ms=watermark_of(scene, kind))
     assert result.proof.is_right and result.proof.right > 30, str(result)
@@ -450,7 +450,7 @@ def test_rehearsal_confirms_windows(scene: Scene, kind: str) -> None:
 @once
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize("delay", ["2 seconds", None], ids=["watermark", "no watermark"])
-def test_windows_kept_by_output_mode_complete_are_not_compared(
+def test_windows_kept_by_complete_output_mode_are_not_compared(
     scene: Scene, delay: str | None
 ) -> None:
     """In this mode, Spark keeps every window. Windows that Flink has fired are not compared."""
@@ -553,8 +553,8 @@ def test_rehearsal_detects_filter_that_query_lacks(scene: Scene) -> None:
 def test_rehearsal_detects_changed_case_of_strings(scene: Scene, where: str) -> None:
     """Either the query or the parser of the Kafka records changes the case.
 
-    If the query does, the keys differ from the start. If the parser does, the keys differ from the
-    first new record.
+    If the query does, the keys are different right from the start. If the parser does, the keys are
+    different only after the first new record arrives.
     """
 
     def lower(events: DataFrame) -> DataFrame:

@@ -148,7 +148,8 @@ def test_plan_of_deleted_checkpoint_is_refused(
 ) -> None:
     """Regression: ``migrate`` printed only a note.
 
-    Flink deletes a checkpoint after it has completed newer ones, so the job kept running.
+    Flink deletes a checkpoint only after it has completed newer ones, so the deletion shows that
+    the job kept running.
     """
     plan, target = tmp_path / "plan.json", tmp_path / "query"
     write_source(chk.with_name("chk-6"), {0: splits(topic, [1, 1])})

@@ -198,7 +198,7 @@ def test_isolation_level_determines_whether_aborted_records_are_read(
 
 
 def test_scala_code_compiles(servers: str, chk: Path, tmp_path: Path) -> None:
-    """Use the compiler of Spark's own shell."""
+    """Use the compiler that Spark's own shell uses."""
     one = printed(chk, servers, "scala", "--checkpoint-dir", tmp_path / "checkpoint")
     several = printed(
         chk,

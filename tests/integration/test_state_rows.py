@@ -387,8 +387,8 @@ def test_key_with_inexact_cast_is_refused(session: SparkSession, state: str, str
 # -- deduplication -------------------------------------------------------------------------------
 
 
-def test_key_columns_are_matched_by_name_with_spark_key(session: SparkSession, primed: Any) -> None:
-    """Spark stores more than four key columns in the order of a hash set."""
+def test_key_columns_are_matched_to_spark_key_by_name(session: SparkSession, primed: Any) -> None:
+    """If a key has more than four columns, Spark stores them in the order of a hash set."""
     names = ["a", "b", "c", "d", "e", "f"]
     state = session.range(20).selectExpr(*(f"id * 10 + {n} {name}" for n, name in enumerate(names)))
     rows = seen_rows(

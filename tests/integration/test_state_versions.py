@@ -252,7 +252,10 @@ def _totals_of(events: list[Event]) -> dict[int, tuple[int, int]]:
 def test_state_files_with_checkpoint_ids_are_refused_on_spark_4_0(
     spark: Spark, events: Events, tmp_path: Path
 ) -> None:
-    """Regression: The data source of Spark 4.0 opened such a file under its name without the ID."""
+    """Regression: The data source of Spark 4.0 ignored the ID.
+
+    It opened the file with the same name but without an ID.
+    """
     setting = "spark.sql.streaming.stateStore.checkpointFormatVersion"
     spark.session.conf.set(setting, "2")
     try:

@@ -328,7 +328,7 @@ def test_group_that_lacks_offset_of_partition_requires_start_policy(
     assert _offsets(chosen, topic) == {0: 3, 1: 9, 2: 0}
 
 
-def test_active_or_missing_group_is_refused_as_start(broker: Broker, topic: str) -> None:
+def test_active_or_missing_group_is_refused_as_start_position(broker: Broker, topic: str) -> None:
     group = f"g-{topic}"
     broker.commit(group, {(topic, n): 5 for n in range(3)})
     with member(broker, group, topic):

@@ -51,7 +51,7 @@ def _to_spark(broker: Broker, chk: Path, *flags: str | Path) -> Result:
     return migrate("to-spark", chk, "-b", broker.bootstrap_servers, *flags)
 
 
-def test_undiscovered_topic_of_running_job_moves_with_topic_pattern(
+def test_undiscovered_topic_of_running_job_is_moved_if_topic_pattern_is_passed(
     tmp_path: Path, broker: Broker, family: str
 ) -> None:
     """The job discovers topics every five minutes, so its checkpoint lacks the new topic."""

@@ -169,7 +169,7 @@ def test_every_position_among_transactions_is_translated(
         assert [v for at, v in values(copies).items() if at >= start] == unread, partition
 
 
-def test_records_copied_twice_by_killed_mirror_require_on_ambiguous(
+def test_records_copied_twice_by_killed_mirror_require_on_ambiguous_option(
     clusters: TwoClusters, tmp_path: Path
 ) -> None:
     """The mirror copies records 0 to 11, then 0 to 11 again, and then 12 to 15."""

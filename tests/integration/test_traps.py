@@ -245,12 +245,12 @@ def test_newer_checkpoint_in_same_directory_proves_that_job_kept_running(
     assert "3 records ahead of the checkpoint in 1 partition" in counted.stderr
 
 
-def test_copy_without_original_times_has_unknown_age(
+def test_age_of_checkpoint_copied_without_original_file_times_is_unknown(
     tmp_path: Path, broker: Broker, names: dict[str, str]
 ) -> None:
     """The topics are newer than the job.
 
-    Only a copy with original times shows that they were recreated.
+    Only a copy that preserves the original file times shows that the topics were recreated.
     """
     original = _golden("2.2", "stop")
     for kept in (True, False):

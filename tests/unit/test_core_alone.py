@@ -81,7 +81,7 @@ def test_unit_tests_of_core_pass_without_extensions(core: Path) -> None:
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-def test_commands_of_core_work_without_extensions(core: Path, tmp_path: Path) -> None:
+def test_core_commands_work_without_extensions(core: Path, tmp_path: Path) -> None:
     location, plan = tmp_path / "query", tmp_path / "plan.json"
     partitions = ("--partitions", "orders:0-1")
     commands: dict[tuple[str | Path, ...], int] = {

@@ -19,7 +19,7 @@ _EXPLANATIONS = dict(
 
 
 @pytest.mark.parametrize("code", _EXPLANATIONS)
-def test_explain_prints_severity_meaning_and_advice_of_code(code: str) -> None:
+def test_explain_prints_meaning_severity_and_advice_for_code(code: str) -> None:
     result = migrate("explain", code)
     assert (result.code, result.stderr) == (0, "")
     explanation = _EXPLANATIONS[code]

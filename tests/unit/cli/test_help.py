@@ -55,7 +55,7 @@ def test_short_help_fits_on_a_screen(name: str) -> None:
     assert daily < every or (name == "explain" and shown == every_option)
 
 
-def test_command_list_fits_on_a_screen() -> None:
+def test_command_list_fits_on_one_screen() -> None:
     assert len(migrate("-h").stdout.splitlines()) <= 50
 
 

@@ -244,7 +244,9 @@ def test_older_checkpoint_of_running_job_requires_override(tmp_path: Path) -> No
         ("--kafka-config", "/no/such/file"),
     ],
 )
-def test_usage_error_of_to_spark_exits_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_usage_error_of_to_spark_causes_exit_code_2(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
     result = migrate("to-spark", chk, *arguments)
     assert (result.code, result.stdout) == (2, "")
@@ -354,7 +356,7 @@ def test_unreadable_checkpoint_exits_3_with_single_line_message(
     assert says in line
 
 
-def test_directory_in_place_of_metadata_file_exits_3(tmp_path: Path) -> None:
+def test_directory_in_place_of_metadata_file_causes_exit_code_3(tmp_path: Path) -> None:
     (tmp_path / "chk-1").mkdir()
     (tmp_path / "chk-1" / "_metadata").mkdir()
     result = migrate("inspect", tmp_path / "chk-1")

@@ -37,7 +37,7 @@ def test_closed_pipe_is_not_a_failure() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_full_disk_on_stdout_is_reported_in_single_line() -> None:
+def test_disk_full_error_on_stdout_is_reported_on_one_line() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "migrate", "inspect", golden("1.20/compressed")],

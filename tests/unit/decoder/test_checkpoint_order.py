@@ -106,6 +106,6 @@ def test_savepoint_has_no_sibling_checkpoints() -> None:
     assert files.asked == []
 
 
-def test_checkpoints_of_directory_are_sorted_by_number() -> None:
+def test_checkpoints_in_directory_are_sorted_by_number() -> None:
     names = ["chk-10", "chk-9", "shared", "chk-x", "taskowned", "chk-"]
     assert numbered_checkpoints("/j", names) == [(9, "/j/chk-9"), (10, "/j/chk-10")]

@@ -496,7 +496,7 @@ def test_decode_error_reports_field_and_byte_of_damage(case: Case) -> None:
 def test_committable_of_producer_0_and_epoch_0_is_read(
     epoch: int, producer: int, state: int, pending: bool
 ) -> None:
-    """Zero is a valid number for both. Committables in the states 2 and 3 are no longer pending."""
+    """Zero is a valid number for both. Committables in states 2 and 3 are no longer pending."""
     held = [Committable("pay-0-5", producer, epoch, state)]
     found = read_committer_state(encode_committer_element("2.2", {5: {0: held}}), "c")
     assert bool(found) == pending

@@ -144,7 +144,7 @@ def test_inline_json_is_refused_with_hint_to_use_file() -> None:
     )
 
 
-def test_error_recognizes_described_group_passed_as_csv_and_query_progress_passed_as_json(
+def test_error_recognizes_group_description_passed_as_csv_and_query_progress_passed_as_json(
     tmp_path: Path,
 ) -> None:
     """The files contain output of kafka-consumer-groups --describe and a Spark progress report."""

@@ -335,7 +335,7 @@ def test_positions_of_several_sources_in_query_are_merged(tmp_path: Path) -> Non
     assert committed_positions("spark:x", directory).starts == {("t", 0): 90, ("u", 1): 8}
 
 
-def test_query_is_refused_if_two_sources_have_different_offsets_of_same_partition(
+def test_query_is_refused_if_two_sources_have_different_offsets_for_same_partition(
     tmp_path: Path,
 ) -> None:
     lines = batch('{"t":{"0":90}}', '{"t":{"0":91}}')

@@ -186,7 +186,10 @@ def test_plan_is_refused_if_query_has_started_newer_batch(tmp_path: Path) -> Non
 
 
 def test_plan_is_applied_if_query_started_uncommitted_batch_before_planning(tmp_path: Path) -> None:
-    """The query had started the batch before the plan, so the batch shows no later progress."""
+    """The query had started the batch before the plan was made.
+
+    The batch is therefore no evidence of later progress.
+    """
     directory = spark_directory(tmp_path / "query", RUN | {"offsets/1": _NEXT["offsets/1"]})
     plan = tmp_path / "plan.json"
     assert migrate("to-spark", f"spark:{directory}", "--plan-out", plan).code == 0

@@ -319,7 +319,7 @@ def _ann() -> str:
 
 
 @pytest.mark.parametrize("name", ["trust.jks", "trust.p12"])
-def test_trust_store_of_keytool_becomes_pem(tmp_path: Path, name: str) -> None:
+def test_keytool_trust_store_is_converted_to_pem(tmp_path: Path, name: str) -> None:
     text = f"ssl.truststore.location={_STORES / name}\nssl.truststore.password="
     config = _translated(tmp_path, text + _STORE)
     assert [block.split() for block in str(config.pop("ssl.ca.pem")).splitlines()] == [
@@ -470,7 +470,7 @@ def test_connection_property_that_sets_java_class_is_refused(tmp_path: Path, nam
         "security.protocol=ssl\nssl.endpoint.identification.algorithm=none of these",
     ],
 )
-def test_refusal_of_property_in_file_names_the_file(tmp_path: Path, line: str) -> None:
+def test_refusal_of_property_from_file_mentions_that_file_once(tmp_path: Path, line: str) -> None:
     file = tmp_path / "client.properties"
     other = "" if line.startswith("bootstrap") else "bootstrap.servers=a:1\n"
     file.write_text(f"{other}{line}\n")
@@ -717,7 +717,7 @@ def _signed(config: KafkaConfig) -> dict[str, Sequence[str]]:
     ],
 )
 @pytest.mark.usefixtures("aws")
-def test_aws_iam_becomes_signed_tokens(tmp_path: Path, text: str) -> None:
+def test_aws_iam_settings_are_translated_to_signed_tokens(tmp_path: Path, text: str) -> None:
     config = _config(tmp_path, f"security.protocol=SASL_SSL\n{text}\n", servers=MSK)
     assert config.keys() == {
         "bootstrap.servers",

@@ -35,8 +35,8 @@ def _calls() -> Iterator[tuple[str, int, str, ast.Call]]:
                     yield str(path.relative_to(root)), node.lineno, name, node
 
 
-def test_texts_of_messages_equal_pinned_file() -> None:
-    """After an intended change, ``python -m tests.support.messages`` writes the file."""
+def test_message_texts_match_pinned_file() -> None:
+    """After an intended change, run ``python -m tests.support.messages`` to update the file."""
     assert message_texts() == PINNED.read_text()
 
 

@@ -44,7 +44,7 @@ def test_facts_in_message_are_formatted_as_specified(
         ("{option.topic_map:{old}=new}", "topic_map={'a': 'new'}", "--topic-map a=new"),
     ],
 )
-def test_message_writes_option_in_notation_of_caller(way_out: str, call: str, flag: str) -> None:
+def test_message_shows_option_in_notation_of_caller(way_out: str, call: str, flag: str) -> None:
     template = MessageTemplate("a-code", "{old}", way_out)
     assert template(old="a").way_out == call
     with command_line_notation():

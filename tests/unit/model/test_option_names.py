@@ -68,9 +68,7 @@ def test_option_is_written_as_command_line_flag_or_python_argument(
         ("topic_map", {"old": "new"}, "move.topic-map: {old: new}"),
     ],
 )
-def test_option_is_written_as_key_of_spec_in_spec_notation(
-    name: str, value: Value, key: str
-) -> None:
+def test_option_is_written_as_spec_key_in_spec_notation(name: str, value: Value, key: str) -> None:
     with spec_notation(_KEYS):
         assert option(name, value) == key
 

@@ -54,7 +54,7 @@ def test_long_stage_writes_progress_lines_with_last_observation(lines: list[str]
         _wait_for(lines, "    ... waiting for the first batch: 0 s; batch 3 has started")
 
 
-def test_progress_of_inner_stage_is_shown_until_end_of_inner_stage(lines: list[str]) -> None:
+def test_progress_of_inner_stage_is_shown_until_that_stage_ends(lines: list[str]) -> None:
     with timed("outer"):
         with timed("inner"):
             _wait_for(lines, "inner")
@@ -90,7 +90,7 @@ def test_stage_after_long_break_starts_new_progress_interval(slow_lines: list[st
     assert slow_lines == []
 
 
-def test_short_stage_and_ended_stage_write_no_progress_lines(lines: list[str]) -> None:
+def test_short_or_finished_stage_writes_no_progress_lines(lines: list[str]) -> None:
     with timed("short"):
         pass
     time.sleep(3 * _INTERVAL)

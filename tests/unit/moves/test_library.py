@@ -88,7 +88,7 @@ def test_library_function_takes_options_of_its_command(command: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", SHARED)
-def test_shared_library_arguments_are_declared_options(arguments: type) -> None:
+def test_library_arguments_shared_by_functions_are_declared_options(arguments: type) -> None:
     declared = options_of(arguments)
     assert list(declared) == list(arguments.__annotations__)
     assert all(isinstance(option, Option) and option.help for _, option in declared.values())
@@ -170,7 +170,7 @@ def _in_flight(tmp_path: Path) -> Path:
     )
 
 
-def test_library_move_raises_refusals_of_command_but_library_plan_lists_them(
+def test_library_move_raises_same_refusals_as_command_but_library_plan_lists_them(
     tmp_path: Path,
 ) -> None:
     chk = _in_flight(tmp_path)

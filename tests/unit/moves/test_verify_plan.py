@@ -147,10 +147,13 @@ _POSITIONS = {("t", 0): Committed(3), ("t", 1): Committed(4)}
 _NEWER = {("t", 0): Committed(8, "", 0), ("t", 1): Committed(9, "", 0)}
 
 
-def test_moved_on_names_rollback_file_that_shows_commit_of_positions(
+def test_moved_on_message_names_rollback_file_that_shows_commit_of_positions(
     monkeypatch: pytest.MonkeyPatch, chk: Path
 ) -> None:
-    """Regression: Causes were listed that the rollback file rules out, with a false warning."""
+    """Regression: The message listed causes that the rollback file rules out.
+
+    The output also contained a false warning.
+    """
     result = _verify_group(monkeypatch, chk, {}, _POSITIONS, _NEWER)
     assert result.code == 5
     assert (
@@ -176,7 +179,7 @@ def test_moved_on_names_rollback_file_that_shows_commit_of_positions(
     ],
     ids=["other positions", "not made", "other partitions"],
 )
-def test_moved_on_lists_causes_if_rollback_file_does_not_show_commit_of_positions(
+def test_moved_on_message_lists_causes_if_rollback_file_does_not_show_commit_of_positions(
     monkeypatch: pytest.MonkeyPatch,
     chk: Path,
     before: dict[tuple[str, int], Committed],

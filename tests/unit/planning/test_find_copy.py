@@ -158,7 +158,7 @@ def test_long_log_is_compared_completely_within_budget() -> None:
     assert (found.lost, found.duplicated) == (0, 0)
 
 
-def test_each_record_is_counted_once_as_compared() -> None:
+def test_each_compared_record_is_counted_once() -> None:
     found = _Found({0: _log(_named(0, 300))}, {0: _log(_named(0, 300))}, {0: 250})
     assert [match.compared for match in found.matches.values()] == [300]
 
@@ -206,7 +206,9 @@ def test_copies_of_later_records_before_first_copy_are_refused(is_whole: bool) -
 
 
 @pytest.mark.parametrize("end", [85, 120])
-def test_records_copied_before_mirror_restarts_from_beginning_count_as_copied(end: int) -> None:
+def test_records_copied_before_mirror_restarts_from_beginning_are_counted_as_copied(
+    end: int,
+) -> None:
     """Regression: 72 records were reported as not copied, but nearly all were copied."""
     items = _named(0, 120)
     new = {0: _log([*items[:end], *items[:10]])}
@@ -367,7 +369,9 @@ def test_foreign_records_before_later_copies_are_not_reported_as_filtered() -> N
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_copies_that_lack_headers_are_reported_as_foreign_instead_of_rewind(is_whole: bool) -> None:
+def test_copies_that_lack_headers_are_reported_as_foreign_records_and_not_as_rewind(
+    is_whole: bool,
+) -> None:
     """Regression: The result was "the mirror rewound", because headers were not compared."""
     plain = _log(_named(0, 120))
     old = [record._replace(headers=(("id", b"1"),)) for record in plain.records]
@@ -495,7 +499,7 @@ def test_records_of_unknown_origin_before_last_copies_do_not_count_as_compared(
     assert found.outcomes == {MatchOutcome.AT_END} and found.unread >= 9
 
 
-def test_records_before_copies_of_retained_records_do_not_count_as_compared() -> None:
+def test_target_records_before_copies_of_retained_records_are_not_counted_as_compared() -> None:
     """Regression: The result was "proved", but other clients had written 130 of the records."""
     items = _named(0, 60)
     new = _log([*items[:57], *items[:12], *_foreign(130, 0), *items[12:57]])

@@ -99,7 +99,7 @@ def test_offset_outside_log_is_refused(start: int, expected: dict[str, Any]) -> 
     assert _planned(_at(start)) == _found(position=start, job_reached=start, **expected)
 
 
-def test_out_of_range_position_starts_at_nearest_offset_of_log_if_allowed() -> None:
+def test_partition_with_out_of_range_position_starts_at_nearest_offset_of_log_if_allowed() -> None:
     policies = Policies(on_expired=OnExpired.EARLIEST, on_beyond_end=OnBeyondEnd.LATEST)
     assert _planned(_at(4), policies=policies) == _found(
         verdict=Verdict.EXPIRED, next_offset=10, position=4, job_reached=4, lost=6

@@ -175,7 +175,9 @@ def test_conflicting_sources_of_topic_are_refused_until_one_is_chosen(tmp_path: 
     assert make_plan(extraction, chosen, None).next_offsets == {("t", 0): 1, ("t", 1): 3}
 
 
-def test_sources_of_topic_with_equal_positions_require_option_one_cluster(tmp_path: Path) -> None:
+def test_sources_with_equal_positions_in_same_topic_require_one_cluster_option(
+    tmp_path: Path,
+) -> None:
     extraction = _extraction(
         tmp_path,
         SourceState({0: splits("t", [1, 2])}),
@@ -270,7 +272,7 @@ def test_single_group_cannot_resolve_committed_markers_of_two_sources(tmp_path: 
     }
 
 
-def test_single_group_cannot_resolve_committed_markers_in_some_partitions_of_two_sources(
+def test_single_group_cannot_resolve_committed_markers_of_two_sources_that_also_have_offsets(
     tmp_path: Path,
 ) -> None:
     extraction = _extraction(

@@ -49,7 +49,7 @@ def write(path: Path, text: str | bytes) -> None:
 # -- any sink --------------------------------------------------------------------------------------
 
 
-def test_empty_or_missing_sink_remembers_nothing(tmp_path: Path) -> None:
+def test_empty_or_missing_sink_contains_no_recorded_numbers(tmp_path: Path) -> None:
     nothing = SinkMemory((), (), (), empty=True)
     assert look(tmp_path) == nothing
     assert look(tmp_path / "new") == nothing

@@ -41,7 +41,7 @@ def _run(code: str) -> str:
     return done.stdout
 
 
-def test_every_name_of_spark_package_is_imported_without_py4j() -> None:
+def test_every_name_in_spark_package_can_be_imported_without_py4j() -> None:
     """Regression: ``from migrate.spark import rehearse`` imported py4j."""
     printed = _run(
         "import migrate.spark\n"

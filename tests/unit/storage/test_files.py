@@ -242,7 +242,9 @@ def test_job_directory_resolves_to_checkpoint_completed_during_read(tmp_path: Pa
     assert (checkpoint.checkpoint_id, checkpoint.newer_siblings) == (8, (9, 10, 11))
 
 
-def test_read_ends_although_job_completes_checkpoints_faster_than_reader(tmp_path: Path) -> None:
+def test_read_ends_even_if_job_completes_checkpoints_faster_than_they_are_read(
+    tmp_path: Path,
+) -> None:
     """The result lists the newer checkpoints as siblings."""
     job = tmp_path / _JOB
     write_in_files(job / "chk-8", checkpoint_id=8)
@@ -547,7 +549,7 @@ class _Bucket(MemoryFiles):
         (f"gs://bucket/gf36/flink/{_JOB}/chk-7/state", False),
     ],
 )
-def test_entropy_injection_does_not_allow_objects_of_other_directories(uri: str, own: bool) -> None:
+def test_entropy_injection_does_not_allow_objects_in_other_directories(uri: str, own: bool) -> None:
     """With entropy injection, Flink adds random characters to the paths of its objects."""
     place = Files().from_uri(uri)
     assert place is not None
@@ -562,7 +564,7 @@ def test_entropy_injection_does_not_allow_objects_of_other_directories(uri: str,
     assert StateFiles(_CHK, files, allow_external=True).read(state, "it") == b"state"
 
 
-def test_entropy_injection_does_not_allow_objects_of_neighboring_savepoint() -> None:
+def test_entropy_injection_does_not_allow_objects_in_neighboring_savepoint() -> None:
     savepoint = "s3://bucket/savepoints/savepoint-1"
     own = "s3://bucket/gf36/savepoints/savepoint-1/state"
     neighbour = "s3://bucket/savepoints/savepoint-12/state"

@@ -159,7 +159,7 @@ def test_file_and_directory_are_synced_to_disk(
 def test_directory_sync_error_is_raised_unless_sync_is_unsupported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, told: bool
 ) -> None:
-    """EINVAL means that the file system does not support the sync of a directory."""
+    """EINVAL means that the file system does not support syncing a directory."""
     fsync = os.fsync
 
     def failing(descriptor: int) -> None:
@@ -294,7 +294,7 @@ def test_existing_or_unwritable_path_of_file_option_is_refused_with_reason(tmp_p
         (0o555, False, "closed/empty", None),
     ],
 )
-def test_check_for_writable_directory_tries_the_same_place_as_the_write(
+def test_writability_check_uses_same_directory_as_write(
     tmp_path: Path, mode: int, staged: bool, directory: str, denied: str | None
 ) -> None:
     parent = tmp_path / directory.partition("/")[0]

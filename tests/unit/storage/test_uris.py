@@ -79,7 +79,7 @@ def dbfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return mount
 
 
-def test_location_in_dbfs_is_read_with_uri_that_to_spark_wrote(dbfs: Path) -> None:
+def test_dbfs_location_written_by_to_spark_can_be_read_with_same_uri(dbfs: Path) -> None:
     """Regression: to-spark wrote to ``dbfs:/q``, but no command could read ``spark:dbfs:/q``."""
     checkpoint = golden("1.20/retained-files")
     written = migrate("to-spark", checkpoint, "--checkpoint-dir", "dbfs:/queries/q")

@@ -221,7 +221,7 @@ def test_seed_with_failed_rename_leaves_no_files(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_seed_does_not_change_directory_that_another_client_fills_during_write(
+def test_write_of_seed_leaves_directory_unchanged_if_another_client_has_filled_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rename = Path.rename

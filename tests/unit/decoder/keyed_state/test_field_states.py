@@ -39,7 +39,7 @@ def _entries(name: str, operator: str, state: str) -> list[dict[str, Any]]:
 def test_canonical_stream_with_only_key_group_0_is_not_mistaken_for_heap_layout() -> None:
     """Regression: The stream was read in the heap layout, so it was refused.
 
-    The error was "state 10 of 1, or again". The value has a serializer of a Flink test, so the
+    The error was "state 10 of 1, or again". The value uses a serializer from a Flink test, so the
     state is listed as unreadable.
     """
     (state,) = _states("19-key-group-0-only/chk").values()

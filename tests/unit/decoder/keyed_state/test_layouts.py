@@ -604,7 +604,7 @@ def test_several_states_in_canonical_key_group_are_separated() -> None:
 def test_lengths_of_key_and_namespace_are_checked_in_canonical_layout() -> None:
     """If neither the key nor the namespace has a fixed length, both lengths are stored after them.
 
-    The lowest byte of each length is first.
+    Each length is stored with its least significant byte first.
     """
     long = "x" * 300
     group = key_group_of(long, MAX_PARALLELISM)

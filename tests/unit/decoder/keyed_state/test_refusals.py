@@ -488,7 +488,7 @@ def test_kryo_5_date_time_is_readable_even_if_job_registers_serializer_for_date(
     assert isinstance(kryo.kryo_type("java.time.LocalDateTime", own, (), 5), types.Kryo)
 
 
-def test_kryo_object_is_refused_if_job_registers_serializer_for_its_part() -> None:
+def test_kryo_object_is_refused_if_job_registers_serializer_for_one_of_its_parts() -> None:
     """The job's LocalDate serializer writes the month first, so 6 May looks like 5 June."""
     own = kryo.kryo_type("java.lang.Object", [("java.time.LocalDate", False)], (), 2)
     assert isinstance(own, types.Kryo)

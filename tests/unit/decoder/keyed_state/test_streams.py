@@ -330,7 +330,7 @@ def test_reader_restarts_few_times_for_entry_that_spans_many_blocks(
 def test_heap_key_group_over_memory_limit_is_read_in_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The code is for key groups of gigabytes, but the test uses four megabytes."""
+    """The code is for key groups of several gigabytes, but the test uses four megabytes."""
     blobs = tuple(Entry(7, key, None, bytes(_MIB // 16)) for key in _keys_of(7, 64))
     state = Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, blobs)
     monkeypatch.setattr(locate, "MAX_STATE_BYTES", _MIB)

@@ -143,10 +143,10 @@ def test_java_objects_written_by_custom_method_are_read_and_bytes_are_skipped(
     assert external == JavaObject("A", {}, objects)
 
 
-def test_java_references_count_classes_objects_strings_and_enums() -> None:
+def test_numbering_of_java_references_includes_classes_objects_strings_and_enums() -> None:
     """Items are numbered in the order of their first bytes.
 
-    A reference to each number finds its item.
+    A reference to a number finds the item with this number.
     """
     values = [
         (_text("one"), "one"),

@@ -920,10 +920,10 @@ def test_rollback_is_offered_only_if_nothing_has_started(
         (Unavailable(OSError("away")), "command-running"),
     ],
 )
-def test_rollback_is_refused_at_once_if_readers_of_running_command_have_started(
+def test_rollback_is_refused_immediately_if_running_command_has_started_readers(
     target: Any, code: str
 ) -> None:
-    """Regression: After the user had stopped the query as asked, the rollback was refused."""
+    """Regression: The rollback was refused only after the user had stopped the query as asked."""
     record = _record(**_SEEDED, flink=_FINISHED)
     facts = _facts(record, target=target, start_status="running", start_process=71)
     reason = _reason(_no_way_back(facts))

@@ -288,7 +288,7 @@ def test_lag_chart_is_scaled_to_total_time_and_highest_lag() -> None:
     assert chart.first_batch is None
 
 
-def test_cut_over_page_has_chart_only_for_lags_at_two_or_more_times() -> None:
+def test_cut_over_page_has_chart_only_if_lags_were_measured_at_different_times() -> None:
     for record in (_with_lags(), _with_lags(("01.000", 5)), _with_lags(*[("01.000", 5)] * 2)):
         assert lag_chart(record) is None
         assert "<svg" not in cut_over_page(record)

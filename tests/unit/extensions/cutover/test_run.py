@@ -122,7 +122,7 @@ def _fill_disk_after(world: World, step: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("migrate.extensions.cutover.record.replace_file", full)
 
 
-def test_failed_step_is_logged_although_record_cannot_be_written(
+def test_failed_step_is_logged_even_if_record_cannot_be_written(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Regression: Writing the failure to the record failed, and only this error was reported."""

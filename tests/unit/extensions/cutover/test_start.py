@@ -304,7 +304,7 @@ def _rerun_start(spec: Path) -> str | None:
 def test_corrected_start_command_is_run_if_earlier_command_started_no_query(
     tmp_path: Path,
 ) -> None:
-    """Regression: A command that had ended with 0 was never run again, even after a correction."""
+    """Regression: A command that had exited with 0 was never rerun, even after a correction."""
     spec = _seeded(tmp_path, "echo A >>ran")
     spec.write_text(spec.read_text().replace("2m", "50ms"))
     first, not_again = (
@@ -431,7 +431,7 @@ def test_error_of_failed_command_is_shown_instead_of_shutdown_log(tmp_path: Path
     assert command.error_lines()[1:] == tuple(f"  line {n}" for n in range(15, 30))
 
 
-def test_plain_end_of_log_is_shown_if_it_contains_no_error(tmp_path: Path) -> None:
+def test_tail_of_log_is_shown_if_log_contains_no_error(tmp_path: Path) -> None:
     command = Command(tmp_path, "query")
     lines = [f"26/11/29 21:02:10 INFO Executor: {n}" for n in range(20)]
     command.log.write_text("\n".join(lines) + "\n")

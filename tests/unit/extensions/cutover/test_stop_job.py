@@ -54,7 +54,7 @@ def _job(job_id: str, began: int, ended: int | None, name: str = "orders") -> Fl
     return FlinkJob(job_id, name, "FINISHED" if ended else "RUNNING", began, ended)
 
 
-def test_job_name_selects_running_job_and_otherwise_newest_job() -> None:
+def test_job_name_selects_running_job_or_else_newest_job() -> None:
     old, new, other = _job("a", 1, 2), _job("b", 3, 4), _job("c", 5, None, "payments")
     assert choose_job([old, new, other], "orders") == new
     assert choose_job([new, old, other], "b") == new
@@ -391,7 +391,7 @@ def _fail_to_write_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("migrate.extensions.cutover.record.replace_file", full)
 
 
-def test_rollback_of_target_is_reported_although_record_cannot_be_updated(
+def test_rollback_of_target_is_reported_even_if_record_cannot_be_updated(
     seeded: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Regression: On a full disk, the target was reported as "unchanged, or was partly removed"."""

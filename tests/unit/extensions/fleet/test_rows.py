@@ -134,7 +134,7 @@ OBSTACLES = {
 }
 
 
-def test_view_of_checkpoints_lists_obstacles_of_each_checkpoint(
+def test_checkpoints_view_lists_obstacles_for_each_checkpoint(
     read: dict[CheckpointView, list[dict[str, Any]]],
 ) -> None:
     for entry in ENTRIES:
@@ -145,7 +145,7 @@ def test_view_of_checkpoints_lists_obstacles_of_each_checkpoint(
         assert (row["why_not"] is None) is row["movable"]
 
 
-def test_view_of_findings_contains_path_of_each_checkpoint(
+def test_findings_view_contains_path_of_each_checkpoint(
     read: dict[CheckpointView, list[dict[str, Any]]],
 ) -> None:
     in_flight = [row for row in read[CheckpointView.FINDINGS] if row["code"] == "in-flight-records"]

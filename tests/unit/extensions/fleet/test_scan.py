@@ -358,9 +358,10 @@ def test_scan_reports_obstacle_for_checkpoint_if_its_job_kept_running() -> None:
 
 
 def test_user_must_check_checkpoints_whose_times_contradict_their_numbers() -> None:
-    """A job with a fixed ID kept running after savepoint 400, and then restarted at number 1.
+    """A job with a fixed ID kept running after savepoint 400.
 
-    If chk-3 is newer than savepoint 500, it is unclear which one is the latest.
+    Its checkpoint numbers then restarted at 1. If chk-3 is newer than savepoint 500, it is unclear
+    which of the two is the latest.
     """
     day = datetime(2026, 11, 26, tzinfo=timezone.utc)
 

@@ -80,7 +80,7 @@ def test_state_list_matches_states_restored_by_flink(version: str) -> None:
     assert all(one["readable"] and one["reason"] is None for one in listed)
 
 
-def test_state_list_shows_spark_types_and_windows_as_structs() -> None:
+def test_state_list_shows_spark_types_including_structs_for_windows() -> None:
     types = {
         (one["name"], one["state"]): (one["namespace_type"], one["value_type"])
         for one in _states(_golden("2.2/windows/canonical"))
@@ -335,7 +335,7 @@ def test_entries_are_written_to_parquet_file(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "ending"), [("t.csv", ".csv"), ("t.JSON", ".JSON"), ("t.parquet.gz", ".gz")]
 )
-def test_output_with_the_ending_of_a_different_format_is_refused(
+def test_output_file_with_extension_of_different_format_is_refused(
     name: str, ending: str, tmp_path: Path
 ) -> None:
     """Regression: `--output t.csv` wrote a Parquet file named t.csv."""

@@ -70,7 +70,7 @@ def test_union_of_several_types_is_json() -> None:
     assert [_told(several, value) for value in (5, "5", None)] == ["5", '"5"', None]
 
 
-def test_recursive_record_is_json() -> None:
+def test_recursive_record_is_represented_as_json() -> None:
     node = avro_types.AvroRecord(
         "Node",
         (("id", _INT), ("next", avro_types.AvroUnion((_NULL, avro_types.AvroReference("Node"))))),

@@ -96,7 +96,7 @@ def test_state_list_is_single_chunk() -> None:
     assert [row["state"] for row in rows] == [state.state for state in table.states] != []
 
 
-def test_chunk_is_serialized_without_data_that_was_read(tmp_path: Path) -> None:
+def test_serialized_chunk_excludes_data_already_read(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 500)
     (chunk,) = open_table(str(chk), StateOptions(state="total")).split()
     assert sum(batch.num_rows for batch in read_chunk(chunk)) == 500

@@ -451,7 +451,7 @@ def test_cluster_option_applies_to_savepoint_and_to_new_positions(here: Path) ->
 def test_cluster_option_applies_to_new_positions_if_cluster_of_savepoint_is_unknown(
     here: Path,
 ) -> None:
-    """Regression: `migrate` reported that no such cluster exists, although the positions had it."""
+    """Regression: `migrate` reported that the cluster of the new positions does not exist."""
     chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
     side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
     assert "[several-clusters]" in _refused(_to_flink(chk, str(side)))

@@ -83,7 +83,7 @@ def test_copy_query_updates_each_source_with_its_own_topics(here: Path) -> None:
 
 
 def test_copy_query_updates_each_source_with_its_own_partitions(here: Path) -> None:
-    """Regression: A change of one source also changed the second source, so records were reread."""
+    """Regression: A change to one source also changed the second source, so records were reread."""
     entry = batch('{"t":{"0":5,"1":6}}', '{"t":{"2":7}}', '{"t":{"1":6,"2":7}}')
     Path("side.json").write_text('{"t":{"0":3,"1":8,"2":7}}')
     result = _keep({**_STATEFUL, "offsets/1": entry})

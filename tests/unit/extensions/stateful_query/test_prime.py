@@ -240,7 +240,7 @@ def _rows(first_end: int | None, fired: FiredWindows) -> list[StateRows]:
 
 
 @pytest.mark.parametrize("first_end", [0, 100])
-def test_pending_windows_limit_watermark_from_above(first_end: int) -> None:
+def test_pending_windows_set_upper_bound_of_watermark(first_end: int) -> None:
     rows = _rows(first_end, FiredWindows())
     check_watermark(True, first_end - 1, rows)
     with pytest.raises(Refused) as refused:
@@ -251,7 +251,7 @@ def test_pending_windows_limit_watermark_from_above(first_end: int) -> None:
         check_watermark(True, None, rows)
 
 
-def test_fired_windows_limit_watermark_from_below() -> None:
+def test_fired_windows_set_lower_bound_of_watermark() -> None:
     rows = _rows(100, FiredWindows(3, 90))
     check_watermark(True, 90, rows)
     with pytest.raises(Refused) as refused:

@@ -62,7 +62,7 @@ def test_key_cleared_by_job_is_not_reported_as_expired() -> None:
     assert expiry.cause(None, is_new=True) is Cause.DIFFERENT
 
 
-def test_new_key_cannot_have_expired_if_checkpoints_are_closer_than_ttl() -> None:
+def test_new_key_cannot_have_expired_if_ttl_exceeds_time_between_checkpoints() -> None:
     assert Expiry(1_000, EARLIER, EARLIER + 999).cause(None, is_new=True) is Cause.DIFFERENT
     assert Expiry(1_000, EARLIER, EARLIER + 1_000).cause(None, is_new=True) is Cause.UNKNOWN
     assert Expiry(1_000, None, EARLIER).cause(None, is_new=True) is Cause.UNKNOWN
@@ -277,7 +277,10 @@ def _doubt(
 def test_late_records_can_explain_differences_in_output(
     differences: tuple[int, int, int],
 ) -> None:
-    """Regression: A correct query was "wrong", because Flink had dropped a late record."""
+    """Regression: A correct query was reported as "wrong".
+
+    Flink had dropped a late record.
+    """
     proof = (30, *differences)
     assert "Flink dropped 2 late records" in (_doubt(proof, late=2) or "")
     assert _doubt(proof, late=0) is None

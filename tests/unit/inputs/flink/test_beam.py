@@ -432,7 +432,7 @@ def test_wrapper_state_has_no_size_limit_in_beam_pipeline(
 ) -> None:
     """In any other job, a larger state with this name is ignored.
 
-    In a Beam pipeline, this test expects the attempt to read the missing file.
+    In a Beam pipeline, this test expects `migrate` to try to read the file, which is missing.
     """
     held = _wrapped(WRAPPED[0], file=True)
     monkeypatch.setattr("decoder.kafka.operator._MAX_WRAPPER_BYTES", 10)

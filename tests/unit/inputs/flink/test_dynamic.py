@@ -450,7 +450,8 @@ def test_mixed_or_damaged_state_of_dynamic_source_blocks_move(tmp_path: Path, da
 def test_reader_and_enumerator_of_dynamic_source_are_merged_per_cluster(tmp_path: Path) -> None:
     """Partition t-0 exists on four clusters.
 
-    It is in a reader, finished, unassigned, and at a marker, respectively.
+    On one it is in a reader, on one it is finished, on one it is unassigned, and on one it is at a
+    marker.
     """
     dynamic = _Dynamic(
         {

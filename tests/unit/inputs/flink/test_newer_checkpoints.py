@@ -76,7 +76,7 @@ def test_job_directory_is_refused_if_highest_checkpoint_number_is_not_newest(
     assert "chk-5 in the same directory was written after" in allowed.stderr
 
 
-def test_newest_checkpoint_with_lower_number_moves_if_its_path_is_passed(tmp_path: Path) -> None:
+def test_newest_checkpoint_with_lower_number_is_moved_if_its_path_is_passed(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     moved = migrate("to-spark", job / "chk-5")
     assert (moved.code, moved.stdout) == (0, '{"t":{"0":5}}\n')
@@ -125,7 +125,7 @@ def test_latest_run_is_determined_by_times_if_checkpoint_numbers_have_restarted(
         {7: 30, 9: 30, 12: 30},
     ],
 )
-def test_checkpoint_with_highest_number_moves_if_copying_has_changed_file_times(
+def test_checkpoint_with_highest_number_is_moved_even_if_copying_has_changed_file_times(
     tmp_path: Path, ages: dict[int, float]
 ) -> None:
     job = _job(tmp_path / "job", ages)

@@ -34,7 +34,7 @@ def _job(directory: Path, written: dict[int, float]) -> Path:
         ([(4, 1_000), (5, 500)], -0.5),  # copied in a different order, so the interval is useless
     ],
 )
-def test_checkpoint_interval_is_longest_time_per_checkpoint_number(
+def test_checkpoint_interval_is_longest_time_divided_by_increase_of_checkpoint_number(
     written: list[tuple[int, int]], interval: float | None
 ) -> None:
     assert longest_interval(written) == interval

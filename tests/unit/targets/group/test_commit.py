@@ -322,7 +322,7 @@ def test_change_outcome_summarizes_partition_results(results: str, applied: Appl
 
 
 @pytest.mark.parametrize("results", [[], [Result.UNCHANGED]])
-def test_change_without_rollback_file_has_outcome_nothing_to_do(results: list[Result]) -> None:
+def test_outcome_of_change_without_rollback_file_is_nothing_to_do(results: list[Result]) -> None:
     partitions = tuple(PartitionOutcome("a", 0, result, None, None) for result in results)
     assert ChangeOutcome("g", partitions, None).applied is Applied.NOTHING_TO_DO
 

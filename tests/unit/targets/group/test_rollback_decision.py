@@ -109,8 +109,11 @@ def test_rollback_keeps_newer_commits_of_partitions_that_migrate_did_not_change(
     assert rollback_target(_file(before, after), _group(now)) == target
 
 
-def test_rollback_queries_topics_of_changed_offsets() -> None:
-    """These topics are queried even if no offset changes, because they may be invisible."""
+def test_rollback_queries_topics_of_recorded_change() -> None:
+    """The topics of the recorded change are queried even if the rollback changes no offset.
+
+    Without the query, Kafka could hide their offsets from a user who may not DESCRIBE the topics.
+    """
     file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2))
     for now, topics in (
         (_at(a0=5, b0=2), {"a"}),
@@ -299,7 +302,7 @@ def test_rollback_refuses_group_changed_after_preview_even_with_force() -> None:
         assert "the first is b-0: from 2 to 3" in refusal
 
 
-def test_force_option_of_rollback_overrides_doubts_but_not_refusals() -> None:
+def test_rollback_with_force_option_overrides_newer_commits_but_not_active_members() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     moved_on = _restoration(file, _group(_at(a0=9, a1=5)))
     assert rollback_refusals(moved_on, moved_on, force=False) == moved_on.unless_forced

@@ -207,8 +207,8 @@ def _meaning(file: RollbackFile, now: Offsets) -> str:
     return change.meaning
 
 
-def test_meaning_of_rollback_file_names_run_that_wrote_it() -> None:
-    """Regression: The file of a rollback was reported as "applied by an earlier run"."""
+def test_description_of_rollback_file_identifies_run_that_wrote_it() -> None:
+    """Regression: A file written by a rollback was reported as "applied by an earlier run"."""
     commit, more = _file(_at(a0=1), _at(a0=5)), _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     back = commit.model_copy(update={"change": "rollback"})
     removal = _file(_at(a0=5), NOTHING).model_copy(update={"change": "rollback"})
@@ -356,7 +356,7 @@ def test_rollback_file_above_size_limit_is_refused(
 
 @pytest.mark.parametrize("topic", ["", "a b", "a\0b", "x" * 250])
 def test_rollback_file_with_invalid_topic_name_is_input_error(tmp_path: Path, topic: str) -> None:
-    """Regression: An empty topic name raised a traceback of confluent_kafka (exit code 70)."""
+    """Regression: An empty topic name caused a confluent_kafka traceback (exit code 70)."""
     document = _file(_at(a0=1), _at(a0=2)).model_dump(mode="json")
     document["after"]["offsets"][0]["topic"] = topic
     document["sha256"] = checksum(document)
