@@ -32,8 +32,9 @@ MIN_GAP_MS = 10_000
 
 # The maximum number of lower-numbered runs to examine, starting with the lowest.
 _MAX_LOWER_RUNS = 16
-# The time of a run is the time of its last checkpoint that has a time. An incomplete checkpoint has
-# no time. This is the maximum number of checkpoints to try, starting from the run's end.
+# The maximum number of checkpoints to read, starting from the run's end, to find the time of a run.
+# This time is the time of the run's last checkpoint that has a time; an incomplete checkpoint has
+# none.
 _MAX_TRIED_OF_A_RUN = 3
 # The maximum number of neighbors whose times are read on each side of the checkpoint, within the
 # checkpoint's own run. The time of the run's first checkpoint is also read.
@@ -44,12 +45,13 @@ class Siblings(NamedTuple):
     """A checkpoint's complete siblings that are newer or whose time contradicts their number.
 
     Attributes:
-        newer: the newer checkpoints. Siblings in the checkpoint's own run, and in higher runs
-            without a known time, come first, in ascending order. The other runs follow in the order
-            of their times.
-        earlier_run: the higher numbers from an earlier run, in ascending order.
-        contradicting: the numbers in the checkpoint's own run whose time contradicts their number
-            (lower but written later, or higher but written earlier), in ascending order.
+        newer: the newer checkpoints. Siblings from the checkpoint's own run, and from runs with
+            higher numbers and an unknown time, come first, in ascending order. The other runs
+            follow, ordered by time.
+        earlier_run: the checkpoints that have higher numbers but are from an earlier run, in
+            ascending order.
+        contradicting: the checkpoints from the same run whose times contradict the order of their
+            numbers (lower but written later, or higher but written earlier), in ascending order.
     """
 
     newer: tuple[int, ...] = ()

@@ -152,7 +152,10 @@ def _mode(path: str) -> int:
 
 
 def join(directory: str, *names: str) -> str:
-    """Join a directory and names for any ByteSource; an absolute name replaces all parts before."""
+    """Join a directory and names for any ByteSource.
+
+    An absolute name replaces all parts before it.
+    """
     return posixpath.join(directory, *names)
 
 

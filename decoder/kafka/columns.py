@@ -18,8 +18,8 @@ _Row = TypeVar("_Row", bound=NamedTuple)
 class Rows(Sequence[_T_co]):
     """A sequence that creates new items each time it is iterated over.
 
-    The sequence equals every sequence with equal items. ``fields`` yields some fields of each item
-    as a tuple, in a third of the time that it takes to create the items.
+    The sequence compares equal to any sequence with the same items. ``fields`` yields selected
+    fields of each item as a tuple. This takes a third of the time needed to create the items.
     """
 
     __slots__ = ("_length", "_make_items", "fields")

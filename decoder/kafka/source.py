@@ -192,8 +192,8 @@ class _Readers:
 class _Enumerator:
     """An enumerator's bytes, with a property for each kind of source to which they might belong.
 
-    Each property contains the bytes decoded as its kind, the error text if they do not decode, or
-    None if no enumerator state was stored.
+    Each property contains the bytes decoded as the enumerator state of that kind of source, the
+    error text if they cannot be decoded, or None if no enumerator state was stored.
     """
 
     def __init__(self, body: Cursor | None, version: int, reason: str | None = None) -> None:

@@ -7,11 +7,11 @@ n``, null bits padded to a multiple of 4 bytes, n elements of 1, 2, 4, or 8 byte
 size of the key array in bytes, the array of keys, the array of values.
 
 A slot contains a number, a DECIMAL of up to 18 digits, a boolean, a date, a time, or a timestamp
-with up to 3 digits of a second. The slot can also contain a string or bytes of at most 7 bytes; in
-that case, the last byte of the slot is 0x80 | length. For a timestamp with more digits, the slot
-contains the ``i32`` nanoseconds within the millisecond and the ``i32 offset`` of the ``i64``
-milliseconds. For any other value, the slot contains the value's ``i32 length`` and ``i32 offset``.
-An offset counts from the first byte of the row or array.
+with up to 3 fractional-second digits. The slot can also contain a string or bytes of at most 7
+bytes; in that case, the last byte of the slot is 0x80 | length. For a timestamp with more
+fractional-second digits, the slot contains the ``i32`` nanoseconds within the millisecond and the
+``i32 offset`` of the ``i64`` milliseconds. For any other value, the slot contains the value's
+``i32 length`` and ``i32 offset``. An offset counts from the first byte of the row or array.
 
 The variable-length parts may be anywhere in the row. If the slots and parts of a row together are
 longer than the row, the row is refused. Without this check, many slots in hostile input could point

@@ -178,7 +178,7 @@ def too_large_entry(max_bytes: int, label: str) -> DecodeError:
 def with_location(
     error: DecodeError, label: str, state: str, byte_offset: int | None = None
 ) -> DecodeError:
-    """Return the error with this byte offset; if it has no file or no field, add them."""
+    """Return the error with this byte offset; add the file and the field if they are missing."""
     return DecodeError(
         error.kind,
         error.problem,

@@ -37,7 +37,7 @@ _i32 = Struct(">i").unpack_from
 _u16 = Struct(">H").unpack_from
 
 _KEY_GROUP_BYTES = 4
-# The size of the bytes before a state's entries: the state's number and the entry count.
+# The number of bytes before a state's entries: the state's number and the entry count.
 _STATE_HEADER_BYTES = 6
 _TIMESTAMP_BYTES = 8
 
@@ -321,8 +321,8 @@ def split_heap_key_group(
 def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
     """Yield blocks until their total size exceeds ``size`` bytes, or until no block is left.
 
-    As ``size``, the caller passes the number of bytes that it already has. Each call therefore at
-    least doubles this number, and a long entry is reread only a few times.
+    ``size`` is the number of bytes that the caller already has. Each call therefore at least
+    doubles this number, and a long entry is reread only a few times.
     """
     while size >= 0 and (block := next(blocks, None)) is not None:
         yield block

@@ -364,7 +364,10 @@ class _Reader:
         return float(value)
 
     def count(self) -> int:
-        """Read a count of elements of at least one byte each; the remaining bytes limit it."""
+        """Read the number of elements; refuse a number that exceeds the number of remaining bytes.
+
+        Each element takes at least one byte.
+        """
         value = self.varint()
         self.check_count(value)
         return value

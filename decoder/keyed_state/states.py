@@ -198,9 +198,9 @@ def _read_operator(
 ) -> tuple[dict[str, KeyedState], dict[str, DecodeError]]:
     """Return an operator's complete states by name, and one error for each distinct problem.
 
-    Each stream has a list of its states. If the list cannot be read to its end, the stream may
-    contain parts of any state. Therefore, a state counts as complete only if the readable start of
-    each such list contains it.
+    Each stream has a list of its states. If a list cannot be read to its end, its stream may
+    contain parts of any state. Therefore, a state counts as complete only if it appears in the
+    readable start of every list that cannot be read to its end.
     """
     states: dict[str, KeyedState] = {}
     errors: dict[str, DecodeError] = {}

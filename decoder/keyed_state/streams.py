@@ -64,7 +64,7 @@ class Stream:
             return self._files.read_range(stream, start, None, self.label)
         first, data = self._read_ahead
         if not first <= start <= end <= first + len(data):
-            # Do not read ahead after the head, because often only the head is needed.
+            # Do not read ahead past the head, because often only the head is needed.
             until = min(start + _MIN_READ_BYTES, stream.size) if start else end
             first = start
             data = self._files.read_range(stream, start, max(start, end, until) - start, self.label)
@@ -113,8 +113,8 @@ class KeyGroupsStream:
         """Read the head, up to the first key group.
 
         Raises:
-            DecodeError: as in ``read_head``; or other bytes are between the head and the first key
-                group.
+            DecodeError: as in ``read_head``; or there are extra bytes between the head and the
+                first key group.
         """
         end = next(iter(self._ends), None)
         cursor = Cursor(self.stream.read(0, end), self.stream.label)

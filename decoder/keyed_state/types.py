@@ -15,7 +15,7 @@ from decoder.avro.types import AvroType
 
 
 class Kind(Enum):
-    """The kinds of values without parts; the comments list the types of the Python values."""
+    """The kinds of atomic values; the comments list the types of the Python values."""
 
     BOOLEAN = auto()  # bool
     BYTE = auto()  # int, like the next three
@@ -47,7 +47,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A value without parts."""
+    """An atomic value."""
 
     kind: Kind
     # A class such as org.apache.flink.types.IntValue has the bytes of an Integer. Such a class may
@@ -130,7 +130,7 @@ class List:
 class NullableList:
     """A Set or T[]: like a List, but with a byte before each element. Read as a list.
 
-    For a null element, this byte is ``null``: 1 in a Set, 0 in a T[].
+    ``null`` is the value of this byte before a null element: 1 in a Set, 0 in a T[].
     """
 
     element: Type

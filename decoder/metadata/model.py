@@ -130,7 +130,7 @@ class Operator(NamedTuple):
     """OperatorState: an operator of the job.
 
     ``operator_id`` is 32 hex digits, as printed by Flink. ``name`` and ``uid`` are None if the
-    metadata version does not store them (2 to 4) or if the job did not set them.
+    job did not set them or if the metadata version (2 to 4) does not store them.
     """
 
     operator_id: str

@@ -1,4 +1,6 @@
-"""The type of a checkpoint, from the Java object stream at the end of ``_metadata`` (version 4 on).
+"""The type of a checkpoint, from the Java object stream at the end of ``_metadata``.
+
+The stream exists in version 4 and later of ``_metadata``.
 
 The object is CheckpointProperties; its ``checkpointType`` is a CheckpointType or a SavepointType.
 A SavepointType's ``postCheckpointAction`` specifies whether the job stopped with the savepoint.

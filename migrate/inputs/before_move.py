@@ -289,7 +289,8 @@ def kept_running(origin: Origin, sign: str) -> Message:
 def find_watch(origin: Origin) -> Watch:
     """Return how long to wait for a newer checkpoint or batch.
 
-    Return ``NO_WATCH`` if the origin cannot have a newer one, or if the job was stopped.
+    Return ``NO_WATCH`` if no newer checkpoint or batch can follow the origin, or if the job was
+    stopped.
     """
     if origin.kind == "batch":
         from migrate.inputs.spark_progress import find_query_watch

@@ -170,8 +170,10 @@ def wait_for_sign(watch: Watch, signs: Callable[[], Sequence[str]], watched: str
     Args:
         watch: how long to wait.
         signs: a function that raises ``Refused`` if there is any sign that the reader has
-            continued; if the user has allowed this, it returns the signs instead.
-        watched: the start of the log messages: a clause about other evidence that ``signs`` checks.
+            continued. If the user allows a reader that has continued, the function returns the
+            signs instead.
+        watched: a clause about other evidence that ``signs`` checks. The log messages start with
+            this clause.
 
     Returns:
         True if the absence of a newer checkpoint suggests that the job has stopped. False if

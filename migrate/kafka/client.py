@@ -148,7 +148,7 @@ class Connection:
                     # reference cycle that keeps the client alive (see ``answer_of``).
                     del refusal
         self.wait("the cluster", answer)
-        # Connection errors from before the authentication do not explain later errors.
+        # Connection errors that occurred before authentication do not explain later errors.
         self._failures.clear()
 
     def _refusal(self) -> BrokerError | None:

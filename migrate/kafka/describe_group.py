@@ -39,8 +39,8 @@ COORDINATOR_AWAY = frozenset(
         KafkaError._WAIT_COORD,
     }
 )
-# The number of seconds after which a request is resent because the coordinator was not ready, or
-# because an open transaction may change the offsets.
+# The number of seconds to wait before resending a request if the coordinator was not ready, or if
+# an open transaction may change the offsets.
 _PAUSE = 0.25
 
 # StreamsPartitionAssignor.name @ kafka-streams 4.1.1

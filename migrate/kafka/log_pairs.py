@@ -19,7 +19,7 @@ class LogPairs:
     """The logs in the job's cluster (old), each with its copy in a different cluster (new).
 
     Args:
-        names: the name in the new cluster of each topic, by its name in the old cluster.
+        names: each topic's name in the new cluster, by its name in the old cluster.
         topics: the topics in the old cluster to compare.
         all_old, all_new: readers of all records, for use if ``old`` or ``new`` reads only committed
             records.

@@ -33,7 +33,8 @@ from migrate.model.catalog import READ_DENIED, RECORDS_TIMEOUT
 from migrate.model.cluster_snapshot import BrokerError
 from migrate.model.record import Record, Surroundings
 
-# Reading from a partition stops once its records from the position on exceed this size in bytes.
+# Reading from a partition stops once the records that were read at or after the position exceed
+# this size in bytes.
 MOST_BYTES = 8 * 1024 * 1024
 _MESSAGES_AT_ONCE = 1000
 # The maximum number of seconds to wait for a batch of messages. It is small, because each read
@@ -116,7 +117,7 @@ class _Span:
         self.is_to_end = self.first_unread >= self.log_end
 
     def end(self, next_offset: int) -> None:
-        """Note that the log has no records at or after ``next_offset``."""
+        """Record the fact that the log has no records at or after ``next_offset``."""
         if not self.is_done:
             self.first_unread = max(self.first_unread, next_offset)
             self.is_to_end = True
@@ -150,9 +151,11 @@ class RecordReader:
     def around(
         self, positions: Mapping[Partition, int], most_before: int, most_after: int
     ) -> dict[Partition, Surroundings]:
-        """Return up to ``most_before`` records before each position and ``most_after`` from it on.
+        """Return the records around each position.
 
-        All partitions are read together, so all of their records must fit in memory.
+        For each position, return up to ``most_before`` records before it, and up to ``most_after``
+        records at or after it. All partitions are read together, so all of their records must fit
+        in memory.
         """
         ranges = self._ranges(positions)
         results: dict[Partition, Surroundings] = {}

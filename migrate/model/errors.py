@@ -63,7 +63,7 @@ class InputError(MigrateError):
 class Refused(MigrateError):
     """A move that is ambiguous, or that would lose, duplicate, or overwrite something.
 
-    Nothing was written except ``written``.
+    Nothing was written except the files in ``written``.
 
     Attributes:
         written: the files that record the refusal; empty if there are none.

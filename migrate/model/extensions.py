@@ -45,7 +45,7 @@ RUN = "Run until Ctrl-C, and commit without confirmation"
 
 
 class CommandText(NamedTuple):
-    """The texts of a command in the help.
+    """The help texts of a command.
 
     Attributes:
         section: the section of ``migrate --help``.
@@ -68,7 +68,7 @@ def declared(kind: str) -> dict[str, Any]:
 
 
 def declared_names(kind: str) -> dict[str, str]:
-    """Return the module of each name in a constant, such as ``CALLS``, from all extensions."""
+    """Return the module of each name that any extension lists in a constant such as ``CALLS``."""
     return {name: module for module, names in declared(kind).items() for name in names}
 
 

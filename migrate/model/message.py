@@ -91,7 +91,8 @@ class MessageTemplate:
     def placeholders(self) -> Message:
         """Return a message for the documentation, with each fact's name in capitals as its value.
 
-        A fact that is a clause is described in words, because its name would not fit the sentence.
+        If a fact's value is a clause, the placeholder is a description in words, because the fact's
+        name would not fit into the sentence.
         """
         return Message(
             self, {name: _Placeholder(_CLAUSES.get(name, name.upper())) for name in self.fields}
@@ -108,14 +109,14 @@ finding = partial(MessageTemplate, kind=Kind.FINDING)
 
 
 class Message(str):
-    """The text of a reason that stops a move, with the reason as data.
+    """The text of a message, such as a refusal, with its code and facts as data.
 
     The text shows options as the user would write them: in the notation of the call that found the
     reason (``migrate.model.option_names.notation``).
 
     Attributes:
         template: the code and the template of the text.
-        facts: the values in the text, by the names in the template.
+        facts: the values in the text, by their names in the template.
         subject: the start of the text, such as an operator; empty if there is none.
         what: the problem and its cause, with the subject.
         way_out: the user's remedy, or an empty string.

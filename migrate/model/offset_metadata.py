@@ -34,9 +34,9 @@ def is_of_kafka_streams(metadata: str) -> bool:
 def holds_offset(held: Committed | None, wanted: Committed) -> bool:
     """Return whether the group already has the wanted offset, so that no commit is needed.
 
-    Metadata from another client may change the meaning of an equal offset, so it must be replaced.
-    A different leader epoch must also be replaced, because a Java consumer waits forever if the
-    epoch belongs to a recreated topic.
+    Even if the offset is the same, metadata from another client may change its meaning, so such
+    metadata must be replaced. A different leader epoch must also be replaced, because a Java
+    consumer waits forever if the epoch belongs to a recreated topic.
     """
     if held is None or held.next_offset != wanted.next_offset:
         return False

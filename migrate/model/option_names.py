@@ -112,7 +112,7 @@ def notation() -> Notation:
 
 @contextmanager
 def process_notation(notation: Notation) -> Iterator[None]:
-    """Write the options in all messages of this process in ``notation`` while the block runs.
+    """While the block runs, use ``notation`` for the options in all messages of this process.
 
     To use the same notation in worker processes, pass a function that can be pickled, such as
     ``command_line``.

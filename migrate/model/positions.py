@@ -40,8 +40,8 @@ GROUP_PREFIX = "group:"
 def prefix_advice(name: str, *prefixes: str) -> str:
     """Return advice about a target's name that starts with one of the prefixes; "" otherwise.
 
-    The option or the key of a target already states its kind. With the prefix, ``spark:query``
-    would be a directory with this name.
+    The option or key that specifies a target already states the target's kind. A value with a
+    prefix, such as ``spark:query``, would therefore mean a directory with this whole name.
     """
     return next((f"omit the prefix {prefix}" for prefix in prefixes if name.startswith(prefix)), "")
 
@@ -260,7 +260,7 @@ class PositionSet:
 def resolve(start: Start, log: LogRange | None) -> int | None:
     """Return the next offset of a start, or None if the log range does not determine it.
 
-    A log range determines only the ``earliest`` marker. ``latest`` refers to the log end offset
+    A log range resolves only the ``earliest`` marker. ``latest`` refers to the log end offset
     when the job started, not to the current log end offset. ``committed`` refers to an offset of a
     consumer group.
     """

@@ -1,6 +1,6 @@
 """Warnings: one sentence, and a code that ``migrate explain`` explains.
 
-The sentence is a message of ``warning_catalog``, of the catalog of an extension, or of a finding.
+The sentence comes from ``warning_catalog``, from an extension's catalog, or from a finding.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The warnings of the core: each has a code, facts, and a sentence.
 
-Several warnings may share a code, because ``explanations.md`` explains the code. The warnings are
-sorted by name. ``migrate.model.message`` describes the templates.
+Several warnings may share a code, because ``explanations.md`` has one explanation for each code,
+not for each warning. The warnings are sorted by name. ``migrate.model.message`` describes the
+templates.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def counted(count: int, noun: str, nouns: str | None = None) -> str:
 
 
 def join_some(texts: Iterable[str], most: int, separator: str = ", ") -> str:
-    """Join the first ``most`` texts, and append how many texts remain: ``a, b and 3 more``."""
+    """Join the first ``most`` strings, and append the number of the rest: ``a, b and 3 more``."""
     texts = list(texts)
     more = len(texts) - most
     tail = f"{separator.strip(', ')} and {more} more" if more > 0 else ""
@@ -49,7 +49,7 @@ def iso_time(milliseconds: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape all non-printable characters, so that a text cannot control the terminal."""
+    """Escape all non-printable characters, so that text cannot control the terminal."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text

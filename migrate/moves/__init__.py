@@ -1,4 +1,4 @@
-"""The commands as Python functions, with the flags as parameters and typed results.
+"""The commands as Python functions that take the flags as parameters and return typed results.
 
 Import the functions from ``migrate``, as in ``from migrate import plan, to_spark``. The command
 line calls the same functions and shows their results. ``plan``, ``scan``, and the dry runs of

@@ -75,7 +75,7 @@ def options_of(arguments: type) -> dict[str, tuple[Any, Option]]:
 
 
 def declared_option(arguments: type, name: str) -> Any:
-    """Return the ``Option`` of a key of a TypedDict, as the default of a command's parameter."""
+    """Return the ``Option`` of a TypedDict's key, for use as a command parameter's default."""
     return options_of(arguments)[name][1]
 
 

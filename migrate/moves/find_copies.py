@@ -60,7 +60,7 @@ def translate_positions(
         positions: the next offset of each partition in the old cluster.
         old: the librdkafka properties for the old cluster.
         new: the librdkafka properties for the new cluster.
-        names: the name in the new cluster of each topic, by its name in the old cluster.
+        names: each topic's name in the new cluster, by its name in the old cluster.
         wait: the number of seconds to wait for a lagging mirror.
         is_whole: True to compare every record, starting at the log start offsets.
     """
@@ -226,7 +226,7 @@ def _combine_lags(match: Match, committed: Match) -> Match:
 
 
 def _combine(match: Match, committed: Match) -> Match:
-    """Return one match for two matches with the same offset.
+    """Combine two matches with the same offset into one match.
 
     Some records of aborted transactions equal other records, so the logs do not show whether the
     mirror copies aborted transactions. Therefore, either match may be the correct one.

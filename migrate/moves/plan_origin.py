@@ -138,8 +138,8 @@ def _name_other_starts(plan: Plan) -> tuple[str, ...]:
     """List the partitions that do not start at the origin's offset, with their verdicts.
 
     A partition at ``earliest`` is omitted. The job has read none of its records, so the position is
-    the log start offset, and a start there is no change. ``verify`` with a checkpoint also counts
-    it as unchanged.
+    the log start offset, and starting there changes nothing. ``verify`` with a checkpoint also
+    counts the partition as unchanged.
     """
     return tuple(
         f"{planned.name} ({planned.verdict.value}: the checkpoint has "

@@ -65,7 +65,7 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
 
 
 def _cost(plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]) -> str:
-    """Return a phrase that states how many records a comparison of all records reads at most."""
+    """Return a phrase with the maximum number of records that a full comparison reads."""
     old = sum((row.log_end or 0) - (row.log_start or 0) for row in plan.partitions)
     new = sum(
         log.end - log.start

@@ -194,7 +194,7 @@ def _around(
     own, copies, match = best
     if not is_compacted and _is_open(match):
         by_syncs = match_records(own, copies, syncs=syncs())
-        if by_syncs.outcome not in _VIOLATIONS:  # syncs that contradict the records are no evidence
+        if by_syncs.outcome not in _VIOLATIONS:  # ignore syncs that contradict the records
             match = by_syncs
     if match.unknown is not None and not (own.is_from_start and own.is_to_end):
         # The origin of the copy may be a record that was not read.
@@ -215,7 +215,7 @@ def _around(
 
 
 def _check_last(match: Match, own: Surroundings, copies: Surroundings, depth: Depth) -> Reading:
-    """Return a less certain match if the last copy's origin may be an unread equal record."""
+    """Return a less certain match if the last copy's origin may be a record that was not read."""
     if not copies.records or (own.is_from_start and own.is_to_end):
         return match
     last = copies.records[-1 - match.trailing]
@@ -241,7 +241,7 @@ def _possible_origins(copy: Record, depth: Depth) -> Generator[Read, Surrounding
 
 
 def _check_unknown(match: Match, unknown: Record, own: Surroundings, depth: Depth) -> Reading:
-    """Return the violation to report, after a search for the origin of the copy ``unknown``."""
+    """Search for the origin of the copy ``unknown``, and return the violation to report."""
     is_filtered = match.outcome is MatchOutcome.FILTERED
     if is_filtered and own.is_from_start:
         return match  # the origin is a record that the old log has lost
@@ -417,7 +417,7 @@ class _Anchor:
 
 @dataclass(slots=True)
 class _Stretch:
-    """The progress of reading a stretch of both logs.
+    """A stretch of both logs, and how far it has been read.
 
     Attributes:
         old_at, new_at: the next offsets to read.
@@ -478,7 +478,10 @@ class _Check:
     # -- before ------------------------------------------------------------------------------------
 
     def history(self) -> Reading:
-        """Compare the logs from their start offsets to the records around the position."""
+        """Compare the two logs with each other, up to the records around the position.
+
+        The comparison starts at the start offsets of the logs.
+        """
         match = self._match
         if match.first_pair is None:
             copies = self._copies
@@ -666,7 +669,7 @@ class _Check:
     def _read_from_time(
         self, side: Side, record: Record, end: int
     ) -> Generator[Read, Surroundings, Surroundings]:
-        """Read from a record's timestamp on, until the record is found or ``end`` is reached."""
+        """Start reading at a record's timestamp; stop when the record or ``end`` is reached."""
         run = yield Read(side, max(0, record.timestamp), 0, self._depth.searched, is_time=True)
         while not (
             any(record.digest == other.digest for other in run.after)
@@ -707,8 +710,8 @@ class _Check:
         if self._is_sampled and is_trusted and not is_short:
             self._skip(last.new - first.new)
             return None
-        # A mirror that went back may have copied the records of the last anchor before the records
-        # of the first anchor.
+        # A mirror that has rewound may have copied the records of the last anchor before the
+        # records of the first anchor.
         follower = Follower(begin=first.old, seen=self._not_before, kept=self._kept)
         stretch = _Stretch(min(first.old, last.old), True, first.new, last.new)
         most = None if depth.is_whole else depth.counted - self._read
@@ -908,7 +911,7 @@ class _Check:
             first = run.first_unread
 
     def _is_any_cut(self) -> Generator[Read, Surroundings, bool]:
-        """Return whether any partition of the old topic has lost records from its log start."""
+        """Return whether any partition of the old topic lost records at the start of its log."""
         is_cut = self._own.log_start > 0
         for other in self._others:
             if not is_cut:
@@ -1053,7 +1056,7 @@ def _violation(
     missing = follower.missing + lacking
     is_uncertain = follower.is_start_uncertain
     if missing and follower.has_equal:
-        # Equal records hide which of them are missing, so only one missing record is counted.
+        # It is unknown which of several equal records are missing, so only one is counted.
         missing, is_uncertain = 1, is_uncertain or not (follower.missing or foreign)
     elif (record := follower.next_copied) is not None:
         run = yield Read(Side.OLD, max(0, record.timestamp), 0, depth.searched, is_time=True)

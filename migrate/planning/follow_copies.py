@@ -120,8 +120,8 @@ class Follower:
     def add_copies(self, copies: Sequence[Record]) -> int:
         """Add the next records of the new log; return the number of added records.
 
-        Stop at a copy without an origin in memory if the previous copy has an origin. The caller
-        can add such a copy with ``add_unknown``.
+        If a copy's origin is not in memory, but the previous copy's origin is, stop before that
+        copy. The caller can add the copy with ``add_unknown``.
         """
         for number, copy in enumerate(copies):
             possible = self._index.origins(copy)
@@ -186,9 +186,9 @@ class Follower:
     def go_to(self, origin: int) -> int | None:
         """Handle a copy whose origin is not in memory; ``origin`` is the offset of this origin.
 
-        If the mirror has gone back, return the offset from which to add the old log again. If the
-        mirror has skipped records, count them as ``missing`` and return None. If the mirror has
-        rewound to a position before its first copies, count this as ``repeated`` and return None.
+        If the mirror has rewound, return the offset in the old log from which to add records again.
+        If it has rewound to a position before its first copies, count this as ``repeated`` and
+        return None instead. If it has skipped records, count them as ``missing`` and return None.
         """
         if not self._marks or (origin < self._marks[0][1] and not self._may_precede):
             self.repeated += 1
@@ -216,7 +216,7 @@ class Follower:
 
     @property
     def newest(self) -> Record | None:
-        """The newest old record in memory."""
+        """The newest of the old log's records in memory."""
         return self._index.records[-1] if self._index.records else None
 
     def lacking(self, end: int) -> int:

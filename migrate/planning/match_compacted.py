@@ -128,7 +128,7 @@ class _Comparison:
         return any(record.offset == offset and self._copies(record) for record in self._old_run)
 
     def _count_lacking(self, both: Sequence[int]) -> tuple[int, int]:
-        """Count the old records that have no copy, although compaction does not explain this.
+        """Count the old records whose lack of a copy is not explained by compaction.
 
         Compaction of the new log explains a missing copy if a later record with the same key was
         copied. For a tombstone, a later copied record with any key is sufficient. Consumed records

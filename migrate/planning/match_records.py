@@ -23,11 +23,11 @@ Most outcomes contain a number of records, such as the records that are not copi
 is exact if only one sequence of passes is possible, and all records that can change the number were
 read. Otherwise, the number is a bound, or the position is refused. Each number has these bounds:
 
-- Records that are not copied yet: the lower bound counts the records after the highest possible
-  origin of a copy. This requires that no earlier copy was deleted or left unread. The upper bound
-  counts the records after the lowest possible origin of the last copy. The number is only an upper
-  bound if an earlier copy may have been deleted, or if the records may belong to aborted
-  transactions, which are never copied.
+- Records that have not been copied yet: the lower bound counts the records after the highest
+  possible origin of a copy. This requires that no earlier copy was deleted or left unread. The
+  upper bound counts the records after the lowest possible origin of the last copy. If an earlier
+  copy may have been deleted, or if the records may belong to aborted transactions, which are never
+  copied, the number has only an upper bound.
 - Expired records: the lower bound counts the records before the lowest possible origin of the first
   copy. If only an upper bound is possible, the position is refused.
 - Filtered records: the lower bound counts the records between the origins of two copies, minus the
@@ -279,10 +279,10 @@ class _Alignment:
     ) -> dict[int, int]:
         """Return the origins of copies according to the mirrors' trustworthy offset syncs.
 
-        Syncs for an earlier copy of the topic or for a different target may agree with equal
-        records by chance. A mirror's syncs are therefore trusted only if the newest ones, as far as
-        they are in ascending order, all agree with the records. In addition, at least one of them
-        must agree with a record that has no equal record.
+        If several records are equal, syncs for an earlier copy of the topic or for a different
+        target may agree with the records by chance. A mirror's syncs are therefore trusted only if
+        all of the newest syncs (as far back as they are in ascending order) agree with the records,
+        and at least one of them agrees with a record that has no equal record.
         """
         own = {record.offset: index for index, record in enumerate(self._own)}
         copies = {copy.offset: at for at, copy in enumerate(self._run)}
@@ -308,7 +308,7 @@ class _Alignment:
         """
         state = 0 if self._first and self._has_older else self._count
         highest: list[int] = []
-        unknown = 0  # the number of copies without an origin directly before this copy
+        unknown = 0  # the number of copies directly before this one that have no origin
         for possible in self._origins:
             if not possible:
                 unknown += 1
@@ -375,7 +375,7 @@ class _Alignment:
         copies = {copy.digest for copy in self._run}
         has_equal = self._equal_times or (not is_all_old and len(copies) < len(self._run))
         if has_equal:
-            # The origins of copies may be equal records that ``old`` lacks.
+            # The origin of a copy may be an equal record that is not in ``old``.
             missing = self._count_surely_missing()
             if is_all_old:
                 missing = max(missing, min(self._missing, 1))
@@ -400,8 +400,9 @@ class _Alignment:
     def _count_surely_missing(self) -> int:
         """Return the number of records that certainly have no copy.
 
-        The number is based on copies that match exactly one record, so that their origin is known.
-        Between two such copies, there should be a copy of each record between their origins.
+        The number is based on copies whose origin is known, because they match exactly one record.
+        Between two such copies, the new log should contain a copy of every record that is between
+        their two origins.
         """
         copies = Counter(copy.digest for copy in self._run)
         certain = [
@@ -418,7 +419,7 @@ class _Alignment:
         )
 
     def match(self) -> Match:
-        """Return the match of a new log without violations."""
+        """Return the match for a new log that has no violations."""
         position, lowest, highest = self._position, self._lowest, self._highest
         if not self._first and self._may_be_newer(self._run[0]):
             return not_found_match(EQUAL_RECORDS)
@@ -505,7 +506,7 @@ class _Alignment:
         trailing = place < len(self._run)
         if not (self._new.is_to_end or trailing):
             return not_found_match("too many records have the same timestamp")
-        top = max(self._highest) + 1  # higher than ``most`` if the mirror went back
+        top = max(self._highest) + 1  # higher than ``most`` if the mirror has rewound
         if most < self._position <= top:
             # The mirror has copied the consumed records, and will recopy some of them.
             if least == 0 or not self._old.is_from_start:

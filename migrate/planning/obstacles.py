@@ -106,7 +106,10 @@ def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Message]:
 def name_collision_refusals(
     topics: Collection[str], topic_map: Mapping[str, str]
 ) -> Iterator[Message]:
-    """Yield a refusal for each new topic name that is also the unchanged name of a moving topic."""
+    """Yield a refusal for each new topic name that is also the name of a different moving topic.
+
+    A moving topic that is itself renamed does not count, because its old name is then free.
+    """
     for old, new in sorted(topic_map.items()):
         if old in topics and new in topics and new not in topic_map:
             yield TOPIC_NAME_TAKEN(old=old, new=new)
@@ -117,7 +120,8 @@ def shared_group_refusals(
 ) -> Iterator[Message]:
     """Yield a refusal if ``--source-group`` is set and several sources are at ``committed``.
 
-    Each of these sources has its own group, so one group cannot contain the offsets of all.
+    Each of these sources has its own group, so no single group can contain the offsets of all
+    of them.
     """
     if snapshot is None or snapshot.source_group is None:
         return

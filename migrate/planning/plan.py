@@ -40,9 +40,9 @@ class MatchOutcome(str, Enum):
 
     PROVED = "proved"  # every record from the old log start to the position has a copy, in order
     MATCHED = "matched"  # all records that were compared agree
-    AT_END = "at the end"  # matched, but no record from the position on is copied yet
+    AT_END = "at the end"  # matched, but no record at or after the position has been copied yet
     LAGGING = "mirror lags"  # some consumed records are not copied yet
-    WENT_BACK = "mirror went back"  # from the place on, the new log contains records twice
+    WENT_BACK = "mirror went back"  # at and after the place, the new log duplicates records
     AMBIGUOUS = "ambiguous"  # several places in the new log agree
     EXPIRED = "expired there"  # the new log starts after the first unconsumed record
     FILTERED = "filtered"  # records of the old log have no copy
@@ -52,7 +52,7 @@ class MatchOutcome(str, Enum):
 
     @property
     def is_match(self) -> bool:
-        """True if a start at the new offset loses and duplicates none of the compared records."""
+        """True if a start at the new offset neither loses nor duplicates any compared record."""
         return self in (MatchOutcome.PROVED, MatchOutcome.MATCHED, MatchOutcome.AT_END)
 
     @property

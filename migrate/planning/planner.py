@@ -245,7 +245,7 @@ def _new_partitions(
     snapshot: ClusterSnapshot,
     policies: Policies,
 ) -> Iterator[PlannedPartition]:
-    """Plan the new partitions of these topics: selected partitions that only the broker has."""
+    """Plan the selected partitions of these topics that the broker has and ``known`` lacks."""
     selected = {
         policies.topic_map.get(topic, topic): partitions
         for topic, partitions in (policies.partitions or {}).items()

@@ -93,7 +93,7 @@ def _group_by_outcome(
 def _lost_transactions(
     by_outcome: _ByOutcome, *, restored: bool
 ) -> tuple[MessageTemplate, MessageTemplate, Sequence[PendingTransaction]] | None:
-    """Return the transactions whose output is or will be lost, after two messages about them.
+    """Return two messages, and the transactions whose output is or will be lost.
 
     The first message is the refusal. The second one is the finding that is reported instead if the
     policies allow the loss. Return None if no output is lost.

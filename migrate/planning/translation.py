@@ -179,7 +179,7 @@ _TEMPLATES = {
 
 
 def _bounded(matches: Sequence[Match], noun: str = "record") -> str:
-    """Return the total number of records in matches, with its bound, such as ``at least``."""
+    """Return the total number of records in matches, with a qualifier such as ``at least``."""
     bounds = {match.bound for match in matches} - {Bound.EXACT}
     count = counted(sum(match.records for match in matches), noun)
     if not bounds:

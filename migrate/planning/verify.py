@@ -6,7 +6,7 @@ offset is higher than 0, the query fails. If the seed has no partition of a topi
 assumed not to read the topic. After the query has run, its log of batches shows whether the query
 continued from the seed and read all partitions of the seed (``verify_log``).
 
-While the query runs, the evidence for the answers to two questions can be lost. In that case, the
+While the query runs, the evidence needed to answer two questions can be lost. In that case, the
 outcome ``ok`` means only that the seed was correct.
 
 - Did the first batch read the records at the seed? This is uncertain once the log start offset is
@@ -363,7 +363,7 @@ def verify_group(
 
 
 def _is_at(committed: int, row: VerifiedPartition) -> bool:
-    """Return whether an earlier committed offset is the position of a partition that moved on.
+    """Return whether a partition that has moved on was at its position in an earlier commit.
 
     If the position is a marker, the log start may have increased since the commit.
     """

@@ -188,7 +188,10 @@ def _lines(filled: Sequence[_Filled[_Row]], rows: Sequence[_Row], screen: Screen
 
 
 def _below(column: _Filled[_Row], number: int, indent: str, screen: Screen) -> Iterator[str]:
-    """Yield a cell with its column's heading as lines below the row, wrapped between words."""
+    """Yield the lines that show a cell below its row, after the column's heading.
+
+    The lines are wrapped between words.
+    """
     if not column.cells[number]:
         return
     lines = wrap(

@@ -84,9 +84,9 @@ def session(
         settings: the settings of a new session; ignored if ``master`` must be None.
 
     Raises:
-        UsageError: a master is set, but there is a session or ``spark-submit`` started the process;
-            there is no master, session, or ``spark-submit``; the master's URL is not valid; or
-            Spark's JVM did not start.
+        UsageError: a master is set although a session already exists or ``spark-submit`` started
+            the process; there is no master, session, or ``spark-submit``; the master's URL is not
+            valid; or Spark's JVM did not start.
         ServiceError: the session did not start for another reason, or Spark failed inside the
             ``with`` block.
     """

@@ -1,1 +1,1 @@
-"""Access to local files and object stores, writing of new files, and strict JSON models."""
+"""Functions that access local files and object stores or write files, and strict JSON models."""

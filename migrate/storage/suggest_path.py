@@ -138,7 +138,7 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
 
 
 def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
-    """Return advice, such as a different path or a side; an empty string without advice."""
+    """Return advice, such as a different path or a side, or an empty string if there is none."""
     names, is_damaged = files.list_directory(pointer), kind is not ErrorKind.NOT_FOUND
     if names is None:
         return _recognize(pointer, files) if is_damaged else _suggest_similar(pointer, files)

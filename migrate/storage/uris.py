@@ -98,7 +98,10 @@ def why_not_read(uri: str) -> str:
 
 
 def complete_slashes(uri: str) -> str:
-    """Return advice about a URI of an object store or HDFS with one slash; "" for other names."""
+    """Return advice about a URI for an object store or HDFS in which a slash is missing.
+
+    Such a URI has only one slash after the scheme. For other names, return "".
+    """
     match, scheme = _ONE_SLASH.fullmatch(uri), scheme_of(uri)
     if match is None or not any(prefix.startswith(scheme) for prefix in SCHEMES):
         return ""

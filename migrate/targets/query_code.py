@@ -111,7 +111,7 @@ def query_code(
 
 
 def runs_trial(code: str) -> bool:
-    """Return whether code starts the trial of a query template, which ``query_code`` returns."""
+    """Return whether code from ``query_code`` starts the trial of a query template."""
     return any(_TRIAL in line for line in _code_lines(code))
 
 

@@ -152,8 +152,8 @@ class Command:
     def error_lines(self) -> tuple[str, ...]:
         """Return the log's path and the log's last lines, without log messages below ERROR.
 
-        After the error of a query, Spark logs many messages of its shutdown. If the end of the
-        output contains only log messages, return ``last_lines``.
+        After a query fails, Spark logs many shutdown messages. If the end of the output contains
+        only log messages, return ``last_lines``.
         """
         end = self._end()
         return self._shown(list(_without_log_messages(end[-_SEARCHED_LINES:])) or end)
@@ -182,8 +182,8 @@ class Command:
 def _without_log_messages(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines that are neither log messages below ERROR nor frames of Java stack traces.
 
-    An indented line, and the cause of an exception, belong to the line before. The frames are
-    omitted because a stack trace starts with the error, and may be longer than the shown lines.
+    An indented line or the cause of an exception belongs to the preceding line. Stack frames are
+    omitted, because a stack trace starts with the error, and may have more lines than are shown.
     """
     is_log_message = False
     for line in lines:

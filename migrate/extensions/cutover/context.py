@@ -58,7 +58,7 @@ class CutOverContext:
 
     Attributes:
         saw_end: True once this run has seen that the job reached FINISHED after the savepoint.
-        stop_state: the message about the stop of the job, such as ``STOP_REQUESTED``. It is used
+        stop_state: the message about stopping the job, such as ``STOP_REQUESTED``. It is used
             until the job has stopped with a savepoint.
         target_state: the message about the target, such as ``NOT_WRITTEN``.
         previewed_plan: the plan that this run has made but not saved, if any.

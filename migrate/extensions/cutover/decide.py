@@ -360,7 +360,7 @@ def decide_start(facts: Facts) -> Decision:
 
 
 def _is_start_corrected(facts: Facts) -> bool:
-    """Return whether a changed command can follow a command that succeeded but started no query.
+    """Return whether the user has changed a command that succeeded but started no query.
 
     An unchanged command is not run again, because its query might still start. Until a primed
     location has a new batch, the location does not show whether a query has started.

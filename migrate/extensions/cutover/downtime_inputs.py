@@ -22,7 +22,7 @@ _RATE_SECONDS = 60
 def predict_downtime(context: CutOverContext, job: JobToStop) -> DowntimePrediction:
     """Predict the downtime of a cut-over.
 
-    A value that Flink, the broker, and earlier cut-overs do not provide is unknown.
+    A value is unknown if neither Flink, nor the broker, nor an earlier cut-over provides it.
     """
     try:
         durations = context.flink.last_durations(job.flink_job.job_id)

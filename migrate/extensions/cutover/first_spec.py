@@ -60,8 +60,8 @@ def first_spec(flink_rest: str | None = None, *, spec: str = "SPEC") -> str:
     """Return a commented spec, as YAML.
 
     Args:
-        flink_rest: the address of the JobManager; None to leave the job to the user.
-        spec: the path of the spec's file, which the comments mention.
+        flink_rest: the address of the JobManager; None to let the user fill in the job.
+        spec: the path of the spec file, which the comments mention.
 
     Raises:
         FlinkRestError: the JobManager did not answer, or it denied the request.

@@ -48,10 +48,10 @@ _Fact = TypeVar("_Fact")
 
 
 def observe(context: CutOverContext, *needs: Need, plan: Plan | None = None) -> Facts:
-    """Read the required facts and, in every case, the plan and the status of the commands.
+    """Read the required facts.
 
-    A required fact that cannot be read is ``Unavailable``. If ``plan`` is set, the facts contain it
-    instead of the saved plan.
+    The plan and the status of the commands are always read as well. A required fact that cannot be
+    read is ``Unavailable``. If ``plan`` is set, the facts contain it instead of the saved plan.
     """
     record, pointer = context.record.model, context.savepoint
     plan_problem, plan_path = "", context.record.plan_path

@@ -88,7 +88,7 @@ def read_job(context: CutOverContext) -> JobToStop:
 
 
 def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
-    """Return the job with this name or ID: the running job or, if none runs, the newest ended job.
+    """Return the running job with this name or ID; if none is running, the one that started last.
 
     Raises:
         Refused: no such job exists; several such jobs are running; or the job was restarted with a
@@ -194,7 +194,10 @@ def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
 
 
 def _stop_savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
-    """Return the complete savepoints in a folder that may be from a stop, by checkpoint ID."""
+    """Return a folder's complete savepoints with which a job may have been stopped.
+
+    The savepoints are sorted by checkpoint ID.
+    """
     path = path_of(folder, context.files)
     savepoints = []
     for name in context.files.list_directory(path) or ():

@@ -235,7 +235,8 @@ def _new_record(file: SpecFile) -> CutOverRecord:
 def check_writable(folder: Path) -> None:
     """Check, without writing anything, that a run can write to a record's folder.
 
-    Whether the folder is a file or is inside a file is checked by the ``check`` step instead.
+    This function does not check whether the folder is a file or is inside a file; the ``check``
+    step does.
 
     Raises:
         UsageError: as in ``locked``.

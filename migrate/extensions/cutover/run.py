@@ -58,7 +58,7 @@ _RERUN_CANNOT_HELP = frozenset(
         catalog.TARGET_START_UNKNOWN,
     )
 )
-# The advice after an interruption of the stop. The reasons of ``CutOverStopped`` contain advice.
+# The advice if stopping the job was interrupted. The reasons in ``CutOverStopped`` contain advice.
 _WHILE_STOPPING = (
     "do not start the Flink job, because Flink may still stop it; a rerun records its savepoint"
 )
@@ -300,7 +300,7 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
                 progress.changed = progress.changed or decision in CHANGES_OR_WAITS
                 text = ACTIONS[decision](context, facts)
                 progress.end(after)
-                # The time of a step includes its decision, which may wait for Flink.
+                # A step's time includes the time to decide on it, including any wait for Flink.
                 record.add_step(step.name, "done", text, progress.seconds)
                 log.info(f"{step.name} done: {text}")
             results.append(StepResult(step.name, "done", text))
@@ -346,9 +346,9 @@ def _roll_back(
 def _recorded_run(context: CutOverContext, command: str, progress: _Progress) -> Iterator[None]:
     """Record one run; if the run fails, log the state of the job and the target.
 
-    Notes on the error state how to continue, and whether the Flink job may be restarted. If the run
-    was refused before any change, or if the user answered "no", there is no log and there are no
-    notes.
+    The notes attached to the error say how to continue, and whether the Flink job may be restarted.
+    If the run was refused before any change, or if the user answered "no", there is no log and
+    there are no notes.
 
     Raises:
         CutOverStopped: a step was refused after a change had been made.

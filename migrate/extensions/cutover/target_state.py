@@ -1,4 +1,4 @@
-"""Derive, without I/O, the target's contents and any started work from the facts.
+"""Derive from the facts, without I/O, the target's contents and whether work has started.
 
 Started work is a query or consumers that have started from the target. If the Flink job were then
 restarted from its savepoint, the same records would be processed twice. The rollback and the advice
@@ -152,7 +152,7 @@ class Started(Enum):
 def started_work(facts: Facts) -> tuple[Started, str]:
     """Return whether work has started from the target, and the evidence.
 
-    Work that an earlier run recorded counts even if the target no longer shows this work.
+    Work that was recorded by an earlier run counts, even if the target no longer shows it.
     """
     target = facts.target
     if isinstance(target, GroupFacts):

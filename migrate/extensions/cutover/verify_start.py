@@ -167,7 +167,7 @@ def verify_start(
         partitions.append(final)
         if row is not None:
             by_partition[observed.topic_partition] = _updated(row, final, reason, evidence)
-    # ``_unknown_reason`` has already judged the partitions without evidence.
+    # ``_unknown_reason`` has already judged the partitions that have no evidence.
     whole = replace(
         verification,
         partitions=tuple(partitions),

@@ -124,7 +124,7 @@ class _Walk:
         self._latest_only = latest_only
 
     def begin(self, root: str) -> _Step:
-        """Return the first visits for a root, or a candidate with the reason for not visiting."""
+        """Return a root's first visits, or a candidate with the reason that there are none."""
         shown = redact_url(root)
         if shown != root:
             return _failed(shown, ErrorKind.UNSUPPORTED, f"{shown}: {CREDENTIALS_REFUSED}")

@@ -34,7 +34,7 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
 
     Raises:
         UsageError: an option or its value is not valid.
-        MissingExtra: the library for a path's kind of URL is not installed.
+        MissingExtra: the library that a path's URL scheme requires is not installed.
     """
     parsed = parse_options({name: str(value) for name, value in options.items()})
     chunks = find_candidates(paths, parsed)

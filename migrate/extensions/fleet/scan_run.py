@@ -51,7 +51,7 @@ _Result = TypeVar("_Result")
 _Chunk = tuple[int, list[Candidate]]
 
 # The maximum average number of candidates per chunk. The number is low, so that no process waits
-# long until another process has read its last chunk.
+# long for another process to finish its last chunk.
 _MAX_CANDIDATES = 100
 
 
@@ -166,7 +166,7 @@ def _scanned(
 
 @dataclass(slots=True)
 class ScanSummary:
-    """The jobs of a set of checkpoints, and the numbers of all and of unreadable checkpoints."""
+    """The jobs of a set of checkpoints, the number of checkpoints, and how many are unreadable."""
 
     jobs: list[ScannedJob] = field(default_factory=list)
     checkpoints: int = 0

@@ -260,7 +260,7 @@ def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
 
 
 def _plan_refusals(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Message]:
-    """Yield the plans' refusals. Add the operator's ID to each refusal that not all plans have."""
+    """Yield the plans' refusals; if a refusal is not in all plans, add the operator's ID to it."""
     for match, plan in zip(matches, plans, strict=True):
         for refusal in plan.refusals:
             if all(refusal in other.refusals for other in plans):

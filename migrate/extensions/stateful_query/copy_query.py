@@ -73,8 +73,8 @@ def copy_query(
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)
     (query,) = kept.sources
-    # If a partition has no new position, the copy keeps its old position, just like a rewritten
-    # savepoint. The request is therefore for a savepoint.
+    # If a partition has no new position, the copy keeps the partition's old position, as a
+    # rewritten savepoint does. The request is therefore made as if for a savepoint.
     request = replace(request, target=SAVEPOINT)
     positions, chosen = read_input(chk, request, query.topics)
     if isinstance(positions, ListedPositions) and is_same_place(

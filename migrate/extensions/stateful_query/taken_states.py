@@ -83,10 +83,10 @@ class TakenStates:
         return frozenset(state.operator_id for state in self.taken) - staying
 
     def to_prime(self) -> Iterator[StateToPrime]:
-        """Yield the taken states in the format that the generated priming code requires."""
+        """Yield the migrated states in the format that the generated priming code requires."""
         for state in self.taken:
             key = column_type(state.key)
-            assert key is not None  # a taken state is readable
+            assert key is not None  # a migrated state is readable
             parts = [("key", key.ddl, "key")]
             if isinstance(key, StructOf):
                 parts = [
@@ -104,12 +104,12 @@ class TakenStates:
             )
 
     def lines(self, taken: str = MOVES) -> Iterator[str]:
-        """Yield lines about all states; ``taken`` is the phrase that follows a taken state."""
+        """Yield lines about all states; the line of each migrated state ends with ``taken``."""
         yield from self.taken_lines(taken)
         yield from self.warnings()
 
     def taken_lines(self, taken: str = MOVES) -> Iterator[str]:
-        """Yield the lines about taken states and the timers of their windows."""
+        """Yield the lines about the migrated states and the timers of their windows."""
         for state in self.taken:
             yield f"state {_label(state)} {taken}"
         for state in self.window_timers:

@@ -1,4 +1,4 @@
-"""Judge whether a checkpoint's job is still running, for every command that moves positions.
+"""Determine whether a checkpoint's job is still running, for every command that moves positions.
 
 The judgment has five outcomes (``JobState``):
 
@@ -89,7 +89,7 @@ class Judgment:
 
 
 def judge(origin: Origin, flink_rest: str | None) -> Judgment:
-    """Judge whether a checkpoint's job is still running.
+    """Determine whether a checkpoint's job is still running.
 
     Args:
         origin: the origin of the positions.

@@ -49,7 +49,7 @@ class Buffers:
     """Buffers for a program's columns, with room for a limited number of rows and text bytes.
 
     Attributes:
-        ops, columns, slots, valid, text, rows, capacity, used: the arguments with these names of
+        ops, columns, slots, valid, text, rows, capacity, used: the arguments of the same names in
             the kernel's ``_walk`` function.
     """
 
@@ -368,8 +368,8 @@ def _long_hash(values: _Numbers) -> _Numbers:
 
 # The bits of the canonical NaN. Java computes the same hash for every NaN, from these bits.
 _FLOAT_NAN, _DOUBLE_NAN = 0x7FC00000, 0x7FF8 << 48
-# For each form of a node, a function that computes the hash codes of Java. Only the low 32 bits of
-# the function's result are used.
+# For each form of a node, a function that computes Java's hash codes. Only the low 32 bits of the
+# function's result are used.
 _HASHES: dict[str, Callable[[_Numbers], _Numbers]] = {
     "hash": lambda values: values,
     "int": lambda values: values,

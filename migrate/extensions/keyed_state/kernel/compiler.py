@@ -50,7 +50,7 @@ def compile_program(
     program.nodes = compiler.nodes
     program.map_entries, program.list_elements = compiler.map_entries, compiler.list_elements
     # In the heap backend's format, the states can be in any order, so the kernel must also read
-    # over the entries of the other states.
+    # past the entries of the other states.
     for other, info in enumerate(states if heap else ()):
         if other != number and info.reason is None:
             attempt = program.copy()

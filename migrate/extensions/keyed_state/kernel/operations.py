@@ -23,7 +23,8 @@ DONE, FULL, REFUSED = 0, 1, 2
 # The kinds of columns.
 NUMBER, TEXT, LIST, STRUCT = 0, 1, 2, 3
 # The indexes into ``columns[column]``: the kind of the column, its table, and its first slot; for a
-# list, the table of the elements; and for a text, the first byte and the capacity in bytes.
+# list column, the table of the elements; and for a text column, the first byte and the capacity in
+# bytes.
 KIND, TABLE, SLOT, CHILD, BYTE, BYTES = 0, 1, 2, 3, 4, 5
 
 # The array ``at`` contains the start of the next run. The indexes into ``at``: the position, the

@@ -1,8 +1,8 @@
 """Find patterns in the differing keys, such as the same difference or the same hour.
 
-If a key is coarse, such as a day, the offsets of its many records do not reveal the error. The
-hours of the records may reveal it. For example, if the query counts all records of one hour under a
-different day than the job, then the query and the job use different times.
+If a key is coarse, such as a day, it has so many records that their offsets do not reveal the
+error, but the hours of the records may. For example, if the query counts all records of one hour
+under a different day than the job does, then the query and the job use different times.
 """
 
 from __future__ import annotations

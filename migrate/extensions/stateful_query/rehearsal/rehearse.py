@@ -155,11 +155,11 @@ def rehearse(
             it does not exist. If Spark runs locally, the default is the system's folder for
             temporary files. Otherwise, there is no default.
 
-        min_compared: the fraction of the keys that must be compared, from 0 to 1. If fewer were
-            compared, the rehearsal has no verdict on the query.
+        min_compared: the fraction of the keys that must be compared, from 0 to 1. If fewer are
+            compared, the rehearsal gives no verdict on the query.
         float_error: the allowed difference between floating-point sums, relative to the sum of the
             absolute values. By default, the difference is computed from the number of records,
-            because each record is at most one addition to a sum.
+            because each record contributes at most one addition to a sum.
 
     Raises:
         Refused: the checkpoints are from two jobs, or in the wrong order; there are no records

@@ -166,7 +166,7 @@ def fill_state(
     if any(stream.overlapping for stream in state_rows_of(rows)):
         # Rows may be in windows that Flink has already fired. Spark must drop such rows as late.
         # Therefore, an empty batch comes first, and its log entry gets Flink's watermark, which
-        # determines the late rows of the next batch.
+        # determines which rows of the next batch are late.
         batches.insert(0, [frame.limit(0) for frame in batches[0]])
     for number, frames in enumerate(batches):
         has_watermark = file_query.run(frames) is not None

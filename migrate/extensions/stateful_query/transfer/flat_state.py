@@ -103,7 +103,7 @@ def only_operator(operators: Sequence[str]) -> str:
     """
     if any(name.startswith(_PROCESSOR) for name in operators):
         raise Refused(PROCESSOR_STATE())
-    # A join can also have only one store (state format 3, Spark 4.1), so check for it by name.
+    # A join may have just one store (state format 3, Spark 4.1), so check for it by name.
     if JOIN in operators:
         raise Refused(JOIN_STATE())
     if not operators:

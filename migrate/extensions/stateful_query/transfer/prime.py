@@ -220,7 +220,7 @@ def prime(
 
 
 def _check_jobs(rows: Sequence[StateRows], flink_rest: str | None, *, allow_ran_on: bool) -> None:
-    """Check that the jobs of the rows' savepoints allow a new checkpoint location.
+    """Check that the jobs whose savepoints contain the rows allow a new checkpoint location.
 
     Raises:
         Refused, FlinkRestError, UsageError: as in ``check_job`` and ``check_before_write``.

@@ -534,7 +534,7 @@ def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
 def _check_row_count(entries: DataFrame, most_rows: int) -> tuple[int | None, int]:
     """Check the number of rows to create, which must not exceed ``most_rows``.
 
-    Return the earliest end of a window (None without windows), and the number of entries.
+    Return the earliest window end (None without windows), and the number of entries.
     """
     first = F.min("end") if "end" in entries.columns else F.lit(None)
     sums = F.sum("n").alias("rows"), first.alias("first"), F.count("*").alias("entries")

@@ -2,12 +2,12 @@
 
 The key-ordered async lookup join and the delta join of Flink SQL store their unprocessed records in
 a keyed list state (TableKeyedAsyncWaitOperator @ Flink 2.2.0, StreamingDeltaJoinOperator @ Flink
-2.2.0 and 2.3.0). As with AsyncWaitOperator, stopping the job waits for the answers only with
---drain.
+2.2.0 and 2.3.0). As with AsyncWaitOperator, Flink waits for the pending answers only if the job is
+stopped with --drain.
 
 The name of a keyed state is not in ``_metadata``, so the state's own files are read. The planner
-includes the join in the names of these operators, so other operators are omitted. From metadata
-version 6 (Flink 2.1) on, an operator without a name may be such an operator.
+starts the names of these operators with the kind of join, so operators with other names are
+skipped. From metadata version 6 (Flink 2.1) on, an operator without a name may also be a join.
 """
 
 from __future__ import annotations
