@@ -198,4 +198,10 @@ def to_spark(
     elif not spark_source:
         target = f"spark:{checkpoint_dir}"
         if check := next_step.verification(chk, plan, start.origin, target, arguments):
-            log.info(f"next (now, and again after the query has run): {check}")
+            log.info(f"next (now, and again soon after the query's first batch): {check}")
+        elif start.origin is not None and start.origin.kind == "checkpoint":
+            log.info(
+                "verify can check a move with these options only against its plan; to verify this "
+                f"move, delete {checkpoint_dir}, save a plan with --plan-out, and apply the plan "
+                "with --plan"
+            )

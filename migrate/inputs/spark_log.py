@@ -32,6 +32,7 @@ from decoder import ByteSource
 from decoder.storage import METADATA_FILE, checkpoint_number, join
 from migrate.inputs.offsets_json import parse_json
 from migrate.inputs.spark_log_entries import (
+    EmptyEntry,
     Offsets,
     commit_path,
     entry_numbers,
@@ -166,6 +167,26 @@ def logged_batches(
         if newest is not None and batch <= newest and files.is_file(path):
             offsets = read_offsets(files, path)
             yield batch, {source: ends for source, ends in offsets.items() if source not in others}
+
+
+def planned_batch(directory: str, files: ByteSource) -> tuple[int, Mapping[str, Offsets]] | None:
+    """Return the uncommitted batch that Spark has planned, and its end offsets by source.
+
+    Return None if the newest planned batch is committed, or if Spark is still writing its entry.
+
+    Raises:
+        InputError: as in `newest_committed_batch`.
+    """
+    committed = newest_committed_batch(directory, files)
+    batch = newest_uncommitted_batch(directory, files, -1 if committed is None else committed)
+    if batch is None:
+        return None
+    try:
+        offsets = read_offsets(files, offsets_path(directory, batch))
+    except EmptyEntry:
+        return None
+    others = _other_sources(directory, files)
+    return batch, {source: ends for source, ends in offsets.items() if source not in others}
 
 
 def starting_positions(

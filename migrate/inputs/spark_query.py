@@ -24,6 +24,7 @@ from migrate.inputs.spark_log import (
     newest_committed_batch,
     newest_uncommitted_batch,
     oldest_is_continuous,
+    planned_batch,
     positions_after,
     query_id,
     starting_positions,
@@ -196,8 +197,8 @@ class QueryStart:
             trigger ignores a seed and does not record the query's start.
         seeds: the offsets in the seeds, by source.
         batches: (number, end offsets by source) of each committed batch in the offset log, oldest
-            first. ``seeds`` and ``batches`` are empty if no batch has started, and for the
-            continuous trigger.
+            first, and of the planned batch that is not committed yet. ``seeds`` and ``batches`` are
+            empty if no batch has started, and for the continuous trigger.
     """
 
     start_positions: PositionSet
@@ -228,10 +229,11 @@ def query_start(label: str, directory: str, *, start_from_spark: bool = False) -
         resumes_at = committed_positions(label, directory, files) if begun else started
     if not begun or continuous:
         return QueryStart(started, resumes_at, begun, continuous)
+    planned = planned_batch(directory, files)
     return QueryStart(
         started,
         resumes_at,
         begun,
         seeds=kafka_seeds(directory, files),
-        batches=list(logged_batches(directory, files)),
+        batches=[*logged_batches(directory, files), *([planned] if planned else [])],
     )

@@ -180,8 +180,14 @@ class PlannedPartition(PartitionRow):
 
     @property
     def read_already(self) -> int:
-        """The largest number of offsets that any source has read beyond ``job_next_offset``."""
+        """The largest number of offsets that any source has read beyond ``job_next_offset``.
+
+        The number is 0 if the source's offset is beyond the log end, because the records that the
+        source has read are not in this log.
+        """
         if self.job_reached is None or self.job_next_offset is None:
+            return 0
+        if self.verdict is Verdict.BEYOND_END:
             return 0
         return max(0, self.job_reached - self.job_next_offset)
 

@@ -23,7 +23,7 @@ def verification_table(verification: Verification, out: TextIO, *, wide: bool = 
         Column("TOPIC", lambda row: row.topic, own_line=Line.ABOVE),
         Column("PARTITION", lambda row: row.partition),
         Column(expected_by, lambda row: format_start(row.expected), right=True),
-        Column("STARTED-AT" if verification.has_run else "WILL-START-AT", lambda row: row.started),
+        Column("STARTED-AT" if verification.has_run else "WILL-START-AT", _start),
         Column("OFFSETS", lambda row: row.records or None),
     )
     counts = ", ".join(
@@ -34,6 +34,11 @@ def verification_table(verification: Verification, out: TextIO, *, wide: bool = 
     return (
         "".join(table_lines(columns, rows, screen, wide=wide)) + screen.text(total, "bold") + "\n"
     )
+
+
+def _start(row: VerifiedPartition) -> int | None:
+    """Return the start offset of a partition; None if the query does not read the partition."""
+    return None if row.outcome is StartOutcome.MISSING else row.started
 
 
 def _started_below(row: VerifiedPartition) -> bool:
@@ -88,8 +93,10 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     )
     if unread:
         yield (
-            f"missing ({unread}): seeded, but not in each batch of the query's log; check that "
-            "the query reads these topics with the seed's source numbers"
+            f"missing ({unread}): seeded, but not in each batch of the query's log, so the query "
+            "does not read these partitions from the seed; check that it reads these topics with "
+            "the seed's source numbers; then move again to a new checkpoint location, because "
+            "this one contains the wrong batch"
         )
     unlisted = sum(
         row.outcome is StartOutcome.UNKNOWN and row.started is None
@@ -127,7 +134,9 @@ def _meanings() -> dict[StartOutcome, str]:
     return {
         StartOutcome.LOST: "the target starts above the position, and skips the records between; "
         "if CHK is older than the checkpoint that was moved, pass the checkpoint that was moved, "
-        "or the plan that was applied (plan:FILE); otherwise, move again",
+        "or the plan that was applied (plan:FILE); if the move accepted this loss (as with "
+        f"{option('on_expired', OnExpired.EARLIEST)}), only a verification of its plan can take "
+        "that into account; otherwise, move again",
         StartOutcome.EXPIRED: "the target's next offset is below the log start offset; these "
         "records were deleted, and a query fails there; move again from a newer checkpoint, or "
         f"continue with {option('on_expired', OnExpired.EARLIEST)}",
@@ -250,6 +259,7 @@ def _about_lost_evidence(verification: Verification) -> Iterator[str]:
         yield (
             "the query's log no longer contains its first batches, so its start cannot be "
             "verified (Spark keeps spark.sql.streaming.minBatchesToRetain batches, by default "
-            "100); check the record of the cut-over, if it exists, or add "
+            "100); if an earlier verify or the record of the cut-over shows the start, or if the "
+            "lowest offsets in the sink are the start offsets, add "
             f"{option('allow_moved_on', True)}"
         )

@@ -150,9 +150,11 @@ def local_path(name: str) -> Path:
     """Return the path of a local file from a path or a ``file:`` URI.
 
     Raises:
-        UsageError: the name is a URI with a different scheme, contains credentials, or starts with
-            a ``~`` that shells expand.
+        UsageError: the name is empty, is a URI with a different scheme, contains credentials, or
+            starts with a ``~`` that shells expand.
     """
+    if not name:
+        raise UsageError("the path of a file is empty; a variable may be unset")
     check_no_credentials(name, UsageError)
     if problem := why_no_path(name):
         raise UsageError(f"{name}: {problem}")

@@ -27,7 +27,7 @@ _TRIAL = f'rows.limit({TRIAL_RECORDS}).writeStream.format("console")'
 _SEEDED_LOCATION = (
     "migrate has written the query's start positions to this directory. Use it for one query only."
 )
-_NEW_LOCATION = "Put the path of a new directory here. No other query may use it."
+_NEW_LOCATION = "COMPLETE: the path of a new directory. No other query may use it."
 
 
 @dataclass(frozen=True, slots=True)

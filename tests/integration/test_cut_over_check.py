@@ -179,6 +179,36 @@ def test_query_without_batches_of_seeded_topic_is_not_verified(
     assert "seeded, but not in each batch of the query's log" in judged.stderr
 
 
+def test_verify_fails_if_planned_batch_lacks_seeded_topic(
+    broker: Broker, spark: Spark, tmp_path: Path
+) -> None:
+    """Regression: A query with the wrong topic spoiled its location, and was "verified".
+
+    Spark plans batch 0 with the wrong topic, and fails, because the seeded partitions are missing.
+    No batch is committed.
+    """
+    names = create_golden_topics(broker, "orders", "payments")
+    query = tmp_path / "query"
+    mapped = [f"--topic-map={old}={new}" for old, new in names.items()]
+    (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
+    plan, brokers = tmp_path / "plan.json", ("-b", broker.bootstrap_servers)
+    saved = migrate("to-spark", savepoint, *mapped, "--plan-out", plan, *brokers)
+    assert saved.code == 0, saved.stderr
+    assert migrate("to-spark", "--plan", plan, "--checkpoint-dir", query, *brokers).code == 0
+    other = create_golden_topics(broker, "orders")["orders"]
+    wrong = spark.stream(broker.bootstrap_servers, subscribe=other)
+    started = wrong.writeStream.format("noop").option("checkpointLocation", str(query)).start()
+    with pytest.raises(Exception, match="have been deleted"):
+        started.awaitTermination(60)
+    assert (query / "offsets" / "0").exists() and not (query / "commits" / "0").exists()
+
+    judged = migrate("verify", f"plan:{plan}", f"spark:{query}", *brokers)
+
+    assert judged.code == 5, judged.stdout + judged.stderr
+    assert "5 missing" in judged.stdout
+    assert "move again to a new checkpoint location" in judged.stderr
+
+
 def test_cut_over_verifies_each_stream_of_query_against_its_assigned_topic(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:

@@ -33,7 +33,7 @@ def test_to_spark_suggests_working_verify_command_after_writing_seed(
     chk: Path, tmp_path: Path
 ) -> None:
     seeded = _last(migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "a query"))
-    assert seeded.startswith("next (now, and again after the query has run): ")
+    assert seeded.startswith("next (now, and again soon after the query's first batch): ")
     verified = _run(seeded)
     assert "spark:" in verified.stdout and "2 ok" in verified.stdout
     assert _last(verified) == "verified: all 2 partitions will start where the checkpoint ended"
@@ -60,6 +60,8 @@ def test_to_spark_suggests_saved_plan_instead_of_verify_for_renamed_topics(
     mapped = ("--topic-map", "orders=other")
     seeded = migrate("to-spark", chk, *mapped, "--checkpoint-dir", tmp_path / "query")
     assert seeded.code == 0 and "migrate verify" not in seeded.stderr
+    # Regression: Nothing said that only a plan could be verified, and ``verify`` then failed.
+    assert _last(seeded).startswith("verify can check a move with these options only against its ")
     saved = migrate("to-spark", chk, *mapped, "--plan-out", tmp_path / "plan.json")
     applied = _last(saved)
     assert "review it, and then run: migrate to-spark --plan" in applied

@@ -343,6 +343,12 @@ def test_planned_partition_derives_difference_progress_and_lag_from_its_fields(
     assert planned.records_left == left
 
 
+def test_log_end_of_recreated_topic_is_not_reported_as_reprocessing() -> None:
+    """Regression: The move of one source blamed ``--merge-sources``, which was not passed."""
+    planned = PlannedPartition("t", 0, Verdict.BEYOND_END, next_offset=0, job_reached=45)
+    assert planned.read_already == 0
+
+
 # -- positions -----------------------------------------------------------------------------------
 
 
