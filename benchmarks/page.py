@@ -281,9 +281,10 @@ def _scans_on_spark(scans: list[Scan]) -> Iterator[str]:
         return
     yield ""
     yield from paragraph(
-        "On Spark, the cores are `local[1]` and `local[2]`. The driver, the JVM, and Python share "
-        "these cores. Separate executors (`local-cluster`, or other machines) were not measured, "
-        "because two cores cannot show how executors scale. The results exclude the session start "
+        "On Spark, the runs with one core and with two cores use the masters `local[1]` and "
+        "`local[2]`. The driver, the JVM, and Python share these cores. Separate executors "
+        "(`local-cluster`, or other machines) were not measured, because two cores cannot show how "
+        "executors scale. The results exclude the session start "
         f"({words.seconds(max(scan['start_seconds']['median'] for scan in scans))}). They also "
         "exclude the first scan, because it starts Python and warms up the JVM "
         f"({words.seconds(max(scan['first_seconds']['median'] for scan in scans))})."

@@ -62,8 +62,8 @@ def moved_state_section(results: Results) -> Iterator[str]:
     yield from paragraph(
         "The time of `prime` includes the comparison of the Spark state with the Flink state. The "
         "second row shows a processor (`transformWithStateInPandas`) that loads fewer keys as its "
-        "initial state, without a comparison. Both use RocksDB and two cores, with a heap of at "
-        "most 1 GB. The times exclude the start of Spark. The results were measured on "
+        "initial state. Its state was not compared. Both methods use RocksDB and two cores, with a "
+        "heap of at most 1 GB. The times exclude the start of Spark. The results were measured on "
         f"{words.measured(results, 'priming')}. Other processes used "
         f"{words.digits(priming['others_cores'])} cores."
     )

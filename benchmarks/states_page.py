@@ -96,8 +96,8 @@ def keyed_state_section(results: Results) -> Iterator[str]:
         "On Spark, the `flink_state` data source reads this savepoint in "
         f"{words.seconds(single['min'])} with one core, and in {words.seconds(double['min'])} with "
         f"two cores. The speedup is {words.digits(single['min'] / double['min'])}, and the target "
-        f"is {_SPEEDUP}. The results are from the faster of two runs, and they exclude the start "
-        "of Spark and the first state."
+        f"is {_SPEEDUP}. Each result is from the faster of two runs, and excludes the start of "
+        "Spark and the first state."
     )
 
 
