@@ -42,7 +42,7 @@ _MAX_NEIGHBOURS = 8
 
 
 class Siblings(NamedTuple):
-    """A checkpoint's complete siblings that are newer or whose time contradicts their number.
+    """The job's other complete checkpoints that are newer, or whose time contradicts their number.
 
     Attributes:
         newer: the newer checkpoints. Siblings from the checkpoint's own run, and from runs with

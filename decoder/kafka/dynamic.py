@@ -18,8 +18,8 @@ these positions.
 An initializer is a serialized Java object, which is skipped.
 
 Source: org.apache.flink.connector.kafka.dynamic.source.{split.DynamicKafkaSourceSplitSerializer,
-enumerator.DynamicKafkaSourceEnumStateSerializer} @ connector 3.4.0-1.20, 5.0.0-2.2 and (split
-version 2, enumerator version 3) main of 2026-06-29, commit eb8ff700.
+enumerator.DynamicKafkaSourceEnumStateSerializer} @ connector 3.4.0-1.20, 5.0.0-2.2, and the main
+branch as of 2026-06-29 (commit eb8ff700; split version 2, enumerator version 3).
 """
 
 from __future__ import annotations

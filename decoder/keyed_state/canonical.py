@@ -297,7 +297,7 @@ class CanonicalReader:
 
 
 def _skip_length(data: bytes, start: int, position: int) -> int:
-    """Step over the stored length of the bytes from ``start`` to ``position``; check the length."""
+    """Skip a stored length, which must be the number of bytes from ``start`` to ``position``."""
     length = position - start
     while True:
         if data[position] != length & 0xFF:

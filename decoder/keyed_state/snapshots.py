@@ -331,7 +331,7 @@ def _nfa_state(reader: _Reader, outer: int) -> Type:
 
 
 def _opaque(type_: Unreadable, reader: _Reader, outer: int) -> Type:
-    """Read the nested snapshots of a class whose values are not read."""
+    """Read the nested snapshots of a class whose values cannot be decoded."""
     reader.nested()
     return type_
 

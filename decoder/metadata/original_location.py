@@ -33,7 +33,7 @@ def original_directory(operators: Iterable[Operator]) -> str | None:
 def original_files(operators: Iterable[Operator], most: int = _MOST_FILES) -> list[str]:
     """Return the URIs of state files in the directory in which Flink wrote the checkpoint.
 
-    The list is empty if all files of operator state are outside a ``chk-<n>`` or
+    The list is empty if all operator-state files are outside a ``chk-<n>`` or
     ``savepoint-<name>`` directory. At most ``most`` URIs are returned.
     """
     found: list[str] = []

@@ -154,7 +154,7 @@ def _library() -> Any:
     """
     try:
         # The module ``cimpl`` depends on librdkafka. On Linux and macOS, the search for a function
-        # also includes the libraries on which a library depends.
+        # in a library also includes the library's dependencies.
         library = ctypes.CDLL(cimpl.__file__)
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(library, f"rd_kafka_{name}")

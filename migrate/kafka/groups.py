@@ -54,7 +54,7 @@ _RECORD_OVERHEAD = 100
 
 @dataclass(frozen=True, slots=True)
 class CommitFailure:
-    """The failure of a change to a group or to one partition's offset.
+    """A failed change of a group or of one partition's offset.
 
     Attributes:
         code: Kafka's name for the error, such as UNKNOWN_MEMBER_ID.

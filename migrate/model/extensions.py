@@ -91,7 +91,7 @@ def is_installed(extension: str) -> bool:
 
 
 def command_module(command: str) -> ModuleType:
-    """Return the module with the function of an extension's command.
+    """Return the module that contains the function for an extension's command.
 
     Raises:
         UsageError: the extension is not installed.

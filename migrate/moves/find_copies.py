@@ -114,7 +114,7 @@ def compare_logs(
         pairs: the logs, with all records of the old cluster.
         committed_pairs: the same logs, without records of aborted and open transactions.
         positions: the next offset of each partition in the old cluster.
-        depth: the numbers of records to read.
+        depth: how many records to read.
     """
     pairs.take_snapshot(list(positions))
     committed_pairs.take_snapshot(list(positions), is_new=False)

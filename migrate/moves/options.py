@@ -567,7 +567,7 @@ class Request(Choice):
 
 
 def group_name_advice(name: str) -> str:
-    """Return advice about a group's name with the prefix of a target; "" for other names."""
+    """Return advice about a group name that starts with ``group:`` or the like; "" for others."""
     advice = prefix_advice(name, GROUP_PREFIX, SPARK_PREFIX)
     return advice and f"{advice} from the name"
 

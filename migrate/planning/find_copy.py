@@ -79,7 +79,7 @@ def no_origin() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """The numbers of records to read from each partition.
+    """How many records to read from each partition.
 
     Attributes:
         around: the number of records on each side of the position.
@@ -120,7 +120,7 @@ def find_copy(
 
     Args:
         position: the next offset in the old log.
-        depth: the numbers of records to read.
+        depth: how many records to read.
         is_compacted: True if Kafka compacts either log.
         others: the other partitions of the topic.
         syncs: a function that returns the offset syncs of each mirror. Syncs show where to search,
@@ -929,8 +929,9 @@ class _Check:
         producers wrote all of the last records. This is certain only if they are newer than
         ``newest`` and newer than the compared records of the old log.
 
-        Return None if no earlier copy is found and some of the last records are not newer. The
-        mirror may have copied such a record late, or the new log may have lost the earlier copy.
+        Return None if no earlier copy is found and some of the last records are not newer than the
+        compared records. The mirror may have copied such a record late, or the new log may have
+        lost the earlier copy.
         Also return None if the search would read too many records.
         """
         time = max(record.timestamp for record in (newest, *self._own.records))

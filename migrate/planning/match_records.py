@@ -188,7 +188,7 @@ def not_found_match(reason: str) -> Match:
 def violation_match(missing: int, foreign: int, bound: Bound = Bound.AT_LEAST) -> Match | None:
     """Return the outcome for records without a copy, and copies without an origin.
 
-    The arguments are the numbers of these records and copies. If both are 0, return None.
+    The arguments are the counts of these records and copies. If both are 0, return None.
     """
     missing, foreign = max(0, missing), max(0, foreign)
     if missing and foreign:

@@ -214,8 +214,8 @@ def verify_query(
         query: the start of the query, and its committed batches.
         logs: the log ranges of the broker's partitions; None if no broker was queried.
             ``first_since`` refers to the checkpoint's time; it is None for a plan with topic IDs.
-        new_at_earliest: True if a partition that ``expected`` lacks must start at the log start, if
-            ``expected`` has other partitions of the topic.
+        new_at_earliest: True if new partitions must start at the log start. New partitions are
+            those that ``expected`` lacks although it has other partitions of the topic.
         recreated: the topics that were recreated since the plan was made.
     """
     starts: dict[TopicPartition, int] = {}

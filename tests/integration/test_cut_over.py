@@ -222,7 +222,7 @@ def test_cut_over_killed_at_every_step_loses_and_duplicates_no_records(
     ):
         assert basis in dry.stderr
     # Regression: Only a chk-N was shown as CHK, but Flink deletes it after a few seconds.
-    (chk,) = re.findall(r"as CHK to other commands: (\S+) \(Flink", dry.stderr)
+    (chk,) = re.findall(r"as CHK to other commands: (\S+) \(do not", dry.stderr)
     assert chk.endswith(f"/{jobs['orders']}")
     assert migrate("to-spark", chk, "--allow-external-files").code == 0
     assert not spec.folder.exists() and stack.flink.running() == jobs
@@ -546,7 +546,7 @@ def test_restarted_job_is_not_moved_from_its_old_savepoint(stack: LocalStack) ->
     named.write(flink=by_id, record=str(stack.lake / "by-id.record"))
     taken = migrate("cut-over", named.path)
     assert taken.code == 4, taken.stderr
-    assert f"FINISHED, and twice was restarted as {job_id} (CANCELED)" in taken.stderr
+    assert f"FINISHED; twice was restarted as {job_id} (CANCELED)" in taken.stderr
     # A job with any name counts if it was restored from the savepoint.
     stack.flink.submit(_source(stack) + _recover(savepoint) + _job(stack, "thrice"))
     _await(lambda: "thrice" in stack.flink.running())

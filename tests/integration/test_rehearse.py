@@ -1047,7 +1047,7 @@ def test_transaction_markers_are_reported_as_offset_gaps(
     (row,) = result.wrong.collect()
     assert (row["key"]["value"], row["spark"]) == ("7", None)
     (warning,) = result.warnings
-    assert warning.startswith(f"{numbers}-0: the 5 offsets from 4 to 9 contain 4 records")
+    assert warning.startswith(f"{numbers}-0: the range of 5 offsets from 4 to 9 contains 4 records")
     assert warning.endswith("[offset-gaps]")
 
 

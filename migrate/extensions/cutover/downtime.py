@@ -183,9 +183,9 @@ def predict(
     Args:
         job_name: the name of the job to stop.
         durations: the durations of the job's newest savepoint and checkpoint.
-        earlier: records of cut-overs, by the paths of their files. The newest record of this job
-            with a downtime is used. If no such record exists, the newest record of a different job
-            is used for the steps after the stop, but not for the stop itself.
+        earlier: the records of cut-overs, keyed by file path. The newest record of this job that
+            contains a downtime is used. If no such record exists, the newest record of a different
+            job is used for the steps after the stop, but not for the stop itself.
         rate: the number of records per second that the source receives, or None if unknown.
         rate_basis: the source of ``rate``, or the reason that it is unknown.
     """

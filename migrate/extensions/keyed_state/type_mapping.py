@@ -56,7 +56,7 @@ _SECONDS_PER_DAY = 86_400
 
 
 def column_type(type_: types.Type) -> ColumnType | None:
-    """Return the column type for a type, or None if the values cannot be read."""
+    """Return the column type for a serializer's type, or None if its values cannot be read."""
     return None if unreadable(type_) is not None else _column(type_)
 
 
@@ -140,7 +140,7 @@ _EXACT = {
 _TEXT = Leaf("STRING", value_json)
 JSON = Leaf("STRING", _as_json)
 
-# For each column type, the decoder's kinds of values and the Avro logical types that it represents.
+# The value kinds of the decoder, and the Avro logical types, that each column type represents.
 _KINDS_OF_COLUMN: dict[ColumnType, Sequence[Kind | SqlKind | AvroKind | str]] = {
     BOOLEAN: (Kind.BOOLEAN, SqlKind.BOOLEAN, AvroKind.BOOLEAN),
     _TINYINT: (Kind.BYTE, SqlKind.TINYINT),

@@ -146,7 +146,8 @@ def restrict_to_topics(
 ) -> Iterator[Source]:
     """Yield the sources that read these topics, or topics that match ``--topic-pattern``.
 
-    Positions in other topics are omitted. ``topics`` are the names after ``--topic-map``.
+    Positions in other topics are omitted. ``topics`` contains the names that the topics have after
+    ``--topic-map`` is applied.
     """
     pattern = policies.topic_pattern
     for source in sources:

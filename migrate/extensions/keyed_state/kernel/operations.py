@@ -40,7 +40,7 @@ WIDTH = 4
 
 # The codes of operations.
 #
-# An entry ends. a: the table of the entries.
+# The end of an entry. a: the table that contains the entry.
 END = 0
 # Check that the key ends where its length says; the value follows (canonical format).
 KEY_END = 1

@@ -2,8 +2,8 @@
 
 The key-ordered async lookup join and the delta join of Flink SQL store their unprocessed records in
 a keyed list state (TableKeyedAsyncWaitOperator @ Flink 2.2.0, StreamingDeltaJoinOperator @ Flink
-2.2.0 and 2.3.0). As with AsyncWaitOperator, Flink waits for the pending answers only if the job is
-stopped with --drain.
+2.2.0 and 2.3.0). As with AsyncWaitOperator, Flink waits for the pending responses only if the
+job is stopped with --drain.
 
 The name of a keyed state is not in ``_metadata``, so the state's own files are read. The planner
 starts the names of these operators with the kind of join, so operators with other names are
