@@ -236,7 +236,14 @@ def _forceable_refusals(
     later = [change for _, change in history if change.created_at > file.created_at]
     ours = rollback_file.last_writers(later, now)
     newer = rollback_file.moved_on_partitions(file, now)
-    if by_us := [key for key in newer if key in ours]:
+    # A later change may have committed the same offset again, from a different earlier offset.
+    again = [
+        restored.topic_partition
+        for restored in partitions
+        if (change := ours.get(restored.topic_partition)) is not None
+        and change.before.committed.get(restored.topic_partition) != restored.target
+    ]
+    if by_us := [key for key in dict.fromkeys([*newer, *again]) if key in ours]:
         newest = next(path for path, change in history if change is ours[by_us[0]])
         yield LATER_CHANGE(**_newer_commits(file, now, cluster, by_us), newest=newest)
     if by_others := [key for key in newer if key not in ours]:

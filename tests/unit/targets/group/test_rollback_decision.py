@@ -166,6 +166,26 @@ def test_rollback_requires_force_if_group_has_newer_commits() -> None:
     assert (other.unless_forced, _changes(other)) == ((), {A0: (5, 1)})
 
 
+def test_rollback_is_refused_if_later_change_committed_same_offsets() -> None:
+    """Regression: The rollback restored offsets from before another client's commits.
+
+    The first change was rolled back, another client committed, and the second change committed the
+    first change's offsets again.
+    """
+    first = _file(_at(a0=1, b0=1), _at(a0=5, b0=2))
+    back = _file(_at(a0=5, b0=2), _at(a0=1, b0=1), "rollback")
+    second = _file(_at(a0=4, b0=1), _at(a0=5, b0=2))
+    history = [(Path("2.json"), second), (Path("back.json"), back), (Path("1.json"), first)]
+    now = _group(_at(a0=5, b0=2))
+    (refusal,) = rollback_preview(
+        first, now, rollback_target(first, now), _cluster(), history
+    ).unless_forced
+    assert (refusal.code, refusal.facts["newest"]) == ("later-change", Path("2.json"))
+    assert (refusal.facts["count"], refusal.facts["partition"]) == (1, "a-0")
+    again = rollback_preview(second, now, rollback_target(second, now), _cluster(), history)
+    assert again.unless_forced == ()
+
+
 def test_refusal_after_later_change_by_migrate_names_newer_rollback_file() -> None:
     """Regression: The refusal contained neither the newer file nor the cost of ``--force``.
 
