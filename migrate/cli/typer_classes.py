@@ -93,6 +93,11 @@ def _use_own_classes(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
+def _option_names(parameters: list[Any]) -> set[str]:
+    """Return the names of a command's options, and of its arguments."""
+    return {name for parameter in parameters for name in parameter.opts}
+
+
 class Command(TyperCommand):
     """A command that refuses repeated options, except flags and options with several values."""
 
@@ -125,7 +130,7 @@ class Command(TyperCommand):
 
     def _with_own_names(self, ctx: Any, args: list[str]) -> list[str]:
         """Replace option names of Kafka's own tools with the names in ``migrate``."""
-        own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
+        own = _option_names(self.get_params(ctx))
         renamed: list[str] = []
         for number, argument in enumerate(args):
             if argument == "--":
@@ -169,7 +174,7 @@ def _after_extra_arguments(ctx: Any, command: Any, args: list[str]) -> str:
 
     parameters = command.get_params(ctx)
     takes = [str(p.metavar) for p in parameters if p.param_type_name == "argument"]
-    own = {name for parameter in parameters for name in parameter.opts}
+    own = _option_names(parameters)
     meant = did_you_mean(sorted({f"--{word}" for word in args} & own))
     return (
         f"{meant}; migrate {command.name} takes only {' and '.join(takes) or 'options'}; for "
@@ -198,7 +203,7 @@ def _why_no_option(ctx: Any, command: Any, option: str) -> str:
         return f"{option}; this option is now a command: {replacement}"
     if advice := _ADVICE.get((command.name, option)):
         return f"{option}; {advice}"
-    own = {name for parameter in command.get_params(ctx) for name in parameter.opts}
+    own = _option_names(command.get_params(ctx))
     if option in _BROKERS and "--bootstrap-servers" in own:
         return f"{option} (did you mean --bootstrap-servers?)"
     having = [
@@ -266,7 +271,7 @@ class Group(TyperGroup):
             error.message += "; to list the commands, run `migrate --help`"
             return
         command = load_command(name)
-        own = {name for parameter in command.get_params(ctx) for name in parameter.opts}
+        own = _option_names(command.get_params(ctx))
         if option in own or _SYNONYMS.get(option) in own:
             error.possibilities = None
             error.message += f"; options follow the command, as in `migrate {name} {option}`"

@@ -182,11 +182,9 @@ def planned_batch(directory: str, files: ByteSource) -> tuple[int, Mapping[str, 
     if batch is None:
         return None
     try:
-        offsets = read_offsets(files, offsets_path(directory, batch))
+        return batch, kafka_offsets(directory, batch, files)
     except EmptyEntry:
         return None
-    others = _other_sources(directory, files)
-    return batch, {source: ends for source, ends in offsets.items() if source not in others}
 
 
 def starting_positions(

@@ -93,15 +93,18 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
             _check_command(context)
             stage.seen(_progress(context, facts))
     details = context.start_command.last_lines()
-    if context.start_command.status() == 0 and (command := context.spec.start) is not None:
-        details = ("the start command:", f"  {command_line(command)}", *details)
-    raise CutOverStopped(_why_no_batch(context, facts), details=details)
-
-
-def _why_no_batch(context: CutOverContext, facts: Facts) -> Message:
-    """Return the reason that no batch, member, or commit was seen in time."""
-    target, limit = require(facts.target), context.spec.timeouts.first_batch
     succeeded = context.start_command.status() == 0
+    if succeeded and (command := context.spec.start) is not None:
+        details = ("the start command:", f"  {command_line(command)}", *details)
+    raise CutOverStopped(_why_no_batch(facts, limit, succeeded=succeeded), details=details)
+
+
+def _why_no_batch(facts: Facts, limit: str, *, succeeded: bool) -> Message:
+    """Return the reason that no batch, member, or commit was seen in time.
+
+    ``succeeded`` is True if the start command has ended with exit code 0.
+    """
+    target = require(facts.target)
     if not isinstance(target, LocationFacts):
         no_member = catalog.START_COMMAND_WITHOUT_CONSUMERS if succeeded else catalog.NO_MEMBER_SEEN
         return no_member(target=facts.target_name, limit=limit)
