@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,6 +38,7 @@ from migrate.extensions.stateful_query.transfer.windows import FiredWindows
 from migrate.model.errors import Refused, UsageError
 from migrate.spark.session import summarize_failure
 from tests.support.checkpoints import splits, write_source
+from tests.support.clock import replace_sleep
 from tests.support.recorded_flink import recorded_flink
 
 (SAVEPOINT,) = (Path(__file__).parents[3] / "golden" / "stateful").glob("savepoint-*")
@@ -73,7 +73,7 @@ def test_prime_waits_for_newer_checkpoint(tmp_path: Path, monkeypatch: pytest.Mo
         waits.append(seconds)
         write_source(chk.with_name("chk-8"), {0: splits("t", [4])})
 
-    monkeypatch.setattr(time, "sleep", sleep)
+    replace_sleep(monkeypatch, sleep)
     with pytest.raises(Refused, match="the job kept running; it has completed chk-8"):
         _prime(chk, tmp_path / "query")
     assert len(waits) == 1

@@ -31,6 +31,7 @@ from migrate.planning import Plan, make_plan
 from migrate.planning.plan_file import plan_file, read_plan, save_plan
 from migrate.storage.json_models import write_file
 from tests.support.checkpoints import splits, write_source
+from tests.support.clock import replace_sleep
 from tests.support.command import Result, migrate
 from tests.support.golden_topics import GOLDEN
 from tests.support.recorded_flink import recorded_flink
@@ -424,8 +425,8 @@ def test_running_job_is_detected_if_local_clock_is_ahead_of_storage(
     """
     chk, out, now = _retained(tmp_path / _JOB, apart=2), tmp_path / "out", time.time
     monkeypatch.setattr(time, "time", lambda: now() + 600)
-    monkeypatch.setattr(
-        time, "sleep", lambda _: write_source(chk.with_name("chk-8"), {0: splits("t", [9])})
+    replace_sleep(
+        monkeypatch, lambda _: write_source(chk.with_name("chk-8"), {0: splits("t", [9])})
     )
     refused = migrate("to-spark", chk, "--checkpoint-dir", out)
     assert refused.code == 4, refused.stderr
@@ -453,7 +454,7 @@ def test_newer_checkpoint_during_wait_prevents_write(
         waits.append(seconds)
         write_source(chk.with_name("chk-8"), {0: splits("t", [9])})
 
-    monkeypatch.setattr(time, "sleep", sleep)
+    replace_sleep(monkeypatch, sleep)
     refused = migrate("to-spark", chk, flag, out)
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr
     assert "the job kept running; it has completed chk-8" in refused.stderr
@@ -466,7 +467,7 @@ def test_dry_run_and_override_skip_wait_for_newer_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: tuple[str, ...] | None, waits: int
 ) -> None:
     chk, slept = _retained(tmp_path / _JOB, apart=2), list[float]()
-    monkeypatch.setattr(time, "sleep", slept.append)
+    replace_sleep(monkeypatch, slept.append)
     out = ("--checkpoint-dir", tmp_path / "out") if flag != () else ()
     moved = migrate("to-spark", chk, *out, *(flag or ()))
     assert moved.code == 0, moved.stderr
@@ -482,7 +483,7 @@ def test_file_times_of_copy_do_not_prove_stop(
 ) -> None:
     """Regression: The files of a copy had nearly equal times, so the job seemed to be stopped."""
     chk, slept = _retained(tmp_path / _JOB, apart=0.01, age=age), list[float]()
-    monkeypatch.setattr(time, "sleep", slept.append)
+    replace_sleep(monkeypatch, slept.append)
     origin = replace(extract(read_checkpoint(chk)).origin, copied_from=f"s3://b/{_JOB}/chk-7")
     assert find_watch(origin).interval is None
     judgment = judge_jobs(origin, None)
@@ -497,9 +498,7 @@ def test_flink_is_queried_again_after_wait(tmp_path: Path, monkeypatch: pytest.M
     """Regression: A job restarted during the wait was not detected."""
     chk, jobs = _retained(tmp_path / _JOB, apart=2), list[tuple[FlinkJob, str | None]]()
     monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: jobs)
-    monkeypatch.setattr(
-        time, "sleep", lambda seconds: jobs.append((_other("RUNNING", _LATER), str(chk)))
-    )
+    replace_sleep(monkeypatch, lambda seconds: jobs.append((_other("RUNNING", _LATER), str(chk))))
     out = tmp_path / "out"
     refused = migrate("to-spark", chk, "--checkpoint-dir", out, "--flink-rest", _URL)
     assert (refused.code, refused.stdout) == (4, ""), refused.stderr

@@ -40,6 +40,7 @@ from migrate.targets.group.commit import (
     pending_commit,
 )
 from tests.support.checkpoints import splits, write_source
+from tests.support.clock import replace_sleep
 from tests.support.command import migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
 
@@ -241,7 +242,7 @@ def test_retry_delays_grow_and_end_before_deadline(
         clock[0] += seconds
 
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(time, "sleep", sleep)
+    replace_sleep(monkeypatch, sleep)
     # Add a small amount, because sums of such fractions are not exact.
     made = sum(1 for _ in attempts(100.0 + patience + 1e-9))
     assert paused == pauses
