@@ -352,8 +352,9 @@ RESTART_HIDDEN = refusal(
 RESTART_HIDDEN_AFTER_START = refusal(
     "restart-hidden-after-start",
     "cannot determine whether the job was restarted: {problem}; readers have started from {target}",
-    "if the job was restarted, stop either the job or the readers, and compare their output; "
-    "otherwise, add {option.allow_ran_on:true}",
+    "if the job was restarted, stop either the job or the readers, and compare their output; if "
+    "you returned the job to Flink on purpose, stop the readers, and use a spec with a new {keys} "
+    "to move the job again; if the job was not restarted, add {option.allow_ran_on:true}",
 )
 RESTARTED_JOB = stop(
     "restarted-job",

@@ -276,7 +276,8 @@ def check_restart_is_ruled_out(facts: Facts) -> None:
         for reason in error.reasons:
             if isinstance(reason, Message) and reason.template is catalog.RESTART_HIDDEN:
                 hidden = catalog.RESTART_HIDDEN_AFTER_START
-                raise Refused(hidden(**reason.facts, target=facts.target_name))
+                also = {"target": facts.target_name, "keys": _keys_to_move_again(facts)}
+                raise Refused(hidden(**reason.facts, **also))
     if not isinstance(error, Refused):
         add_notes(error, "if the job was not restarted, set move.allow-ran-on: true in the spec")
     raise error
@@ -305,10 +306,15 @@ def _check_not_started_again(facts: Facts) -> None:
     if facts.record.moved_with is None and facts.spec.stopped_by_others:
         raise Refused(catalog.RESTARTED_OR_OTHER_JOB(**restart))
     if started_work(facts)[0] is Started.YES:
-        keys = "record" if facts.spec.target.is_group else "record, checkpoint-dir, and sink"
         both_run = catalog.RESTARTED_JOB_AND_READERS
-        raise CutOverStopped(both_run(**restart, target=facts.target_name, keys=keys))
+        also = {"target": facts.target_name, "keys": _keys_to_move_again(facts)}
+        raise CutOverStopped(both_run(**restart, **also))
     raise CutOverStopped(catalog.RESTARTED_JOB(**restart))
+
+
+def _keys_to_move_again(facts: Facts) -> str:
+    """Return the keys that need new values in the spec of the job's next move, in words."""
+    return "record" if facts.spec.target.is_group else "record, checkpoint-dir, and sink"
 
 
 def decide_verify(facts: Facts) -> Decision:

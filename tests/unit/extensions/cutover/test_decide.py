@@ -774,7 +774,11 @@ def test_start_is_verified_only_if_restart_of_job_is_ruled_out() -> None:
     away, denied = _AWAY, Unavailable(Refused("that JobManager does not list job a"))
     for target, way_out in (
         (_location(), "roll back with back=True"),
-        (_location(last_planned_batch=0), "stop either the job or the readers"),
+        (
+            _location(last_planned_batch=0),
+            "stop the readers, and use a spec with a new record, checkpoint-dir, and sink",
+        ),
+        (_group(*_BOTH, members=1, by=_ID), "stop the readers, and use a spec with a new record "),
     ):
         facts = _facts(_record(**_SEEDED), target=target)
         check_restart_is_ruled_out(facts)
