@@ -586,8 +586,8 @@ class _Reader:
     def zone_offset(self, depth: int) -> str:
         """Read a ZoneOffset.
 
-        2.24, by field: signed varint seconds. 5.6: ``i8`` quarters of an hour, or 127 and ``i32``
-        seconds.
+        2.24, by field: signed varint seconds. 5.6: an ``i8`` with quarters of an hour, or 127
+        followed by an ``i32`` with seconds.
         """
         if self._is_kryo_5:
             quarters = self.i8()

@@ -174,8 +174,8 @@ def say(line: str) -> None:
 class _Messages(logging.Handler):
     """A handler for the ``migrate`` logger that shows messages.
 
-    Equal warnings, and equal details with ``-v``, are shown once, unless their ``REPEATED``
-    attribute is true.
+    Identical warnings, and identical details with ``-v``, are shown only once, unless their
+    ``REPEATED`` attribute is true.
     """
 
     def __init__(self) -> None:

@@ -127,7 +127,7 @@ def seconds_since(time_ms: int) -> float:
 
 
 def waiting_time(interval: float) -> float:
-    """Return the number of seconds after which a running reader would have shown a sign."""
+    """Return the number of seconds within which a running reader would show activity."""
     return max(_INTERVALS * interval, _SHORTEST)
 
 

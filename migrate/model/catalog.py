@@ -1,4 +1,4 @@
-"""The core's messages, one for each reason that stops a move.
+"""The core's messages, one for each reason to stop a move.
 
 ``migrate explain CODE`` shows a message, and docs/reference/refusals.md lists all of them. An
 extension has its own catalog. The messages are sorted by code, and the name of a message is its

@@ -261,8 +261,8 @@ PENDING_FILES_AFTER_STOP = finding(
 )
 PENDING_FILES_RESTORED = finding(
     Code.PENDING_TRANSACTIONS,
-    _PENDING_FILES + "; the restored job commits these files; if the stop has already committed "
-    "them, this changes nothing",
+    _PENDING_FILES + "; the restored job commits these files; if they were already committed when "
+    "the job stopped, committing them again has no effect",
 )
 PENDING_OF_PRODUCER = finding(
     Code.PENDING_TRANSACTIONS,

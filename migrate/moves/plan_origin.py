@@ -84,7 +84,7 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
 
 
 def query_signs(plan: Plan) -> Iterator[str]:
-    """Yield a sign that the plan's Spark query has continued since the plan's batch, or nothing.
+    """Yield a line of evidence if the plan's Spark query has continued since the plan's batch.
 
     Raises:
         Refused: the plan was made without ``allow_ran_on``, and the checkpoint location cannot be

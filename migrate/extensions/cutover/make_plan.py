@@ -83,8 +83,8 @@ _FINISHED_NOTES = {
 def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> PlannedMove:
     """Plan the move from a checkpoint or a savepoint, and log the plan's warnings.
 
-    ``job_runs`` is True if the job still runs and will be stopped before the move. Findings that no
-    longer apply after the stop are then dropped.
+    ``job_runs`` is True if the job is still running and will be stopped before the move. Findings
+    that no longer apply after the stop are then dropped.
 
     Raises:
         MigrateError, DecodeError: as in ``migrate.plan`` and ``take_states_along``.

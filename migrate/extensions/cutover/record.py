@@ -60,8 +60,8 @@ class Record:
         replace_rolled_back: True to replace a rolled-back record with a new one.
 
     Raises:
-        Refused: the spec has a change that ``forbidden_changes`` yields.
-        InputError: ``record.json`` is not a record, it has a different version, or it was edited.
+        Refused: the spec has a forbidden change (see ``forbidden_changes``).
+        InputError: ``record.json`` is not a record, has a different version, or was edited.
     """
 
     def __init__(self, file: SpecFile, *, write: bool, replace_rolled_back: bool) -> None:

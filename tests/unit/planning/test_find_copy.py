@@ -489,7 +489,7 @@ def test_records_before_second_copy_of_first_retained_record_do_not_count_as_com
 
 
 @pytest.mark.parametrize("log_start", [0, 18])
-def test_records_of_unknown_origin_before_last_copies_do_not_count_as_compared(
+def test_unknown_records_before_last_mirrored_copies_are_not_reported_as_compared(
     log_start: int,
 ) -> None:
     """Regression: The result was "at the end" (log start 0) or "foreign records" (log start 18)."""

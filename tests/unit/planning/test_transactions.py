@@ -222,8 +222,9 @@ def test_warning_explains_that_restored_job_commits_pending_files(tmp_path: Path
     _, warnings = check_savepoint(job, job.sources, None, Policies(), ignore_other_sources=False)
     assert _told(warnings) == [
         f"operator {'00' * 16}: a FileSink has 2 finished files to commit; the restored job "
-        f"commits these files; if the stop has already committed them, this changes nothing "
-        f"[pending-transactions]"
+        "commits these files; if they were already committed when the job stopped, committing them "
+        "again has no effect "
+        "[pending-transactions]"
     ]
 
 
