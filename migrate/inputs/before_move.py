@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from migrate.inputs.flink.checkpoint_progress import age_of, checkpoint_signs, find_checkpoint_watch
+from migrate.inputs.flink.checkpoint_progress import (
+    age_of,
+    checkpoint_signs,
+    find_checkpoint_watch,
+    is_missing_savepoint,
+)
 from migrate.inputs.flink.job_state import STOPPED_TEXT, JobState, Judgment, judge
 from migrate.inputs.watch import Watch, wait_for_sign
 from migrate.model.catalog import (
@@ -22,6 +27,7 @@ from migrate.model.catalog import (
     SAVEPOINT_AGED_AFTER_PLAN,
     SAVEPOINT_AGED_NOT_IN_FLINK,
     SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN,
+    SAVEPOINT_NOT_AT_PATH,
 )
 from migrate.model.errors import Refused
 from migrate.model.log import log
@@ -257,8 +263,8 @@ def check_before_write(
     watch = find_watch(origin)
 
     def refuse_newer() -> Sequence[str]:
-        if lines := list(reader_signs(origin)):
-            raise Refused([kept_running(origin, line) for line in lines])
+        if refusals := continued_refusals(origin, reader_signs(origin)):
+            raise Refused(refusals)
         return ()
 
     is_quiet = wait_for_sign(watch, signs or refuse_newer)
@@ -279,11 +285,23 @@ def check_before_write(
 # -- signs of a running reader, and how long to wait for them --------------------------------------
 
 
-def kept_running(origin: Origin, sign: str) -> Message:
-    """Return the refusal of a move from a reader that has kept running."""
-    if origin.kind == "checkpoint":
-        return JOB_KEPT_RUNNING(sign=sign, how_to_stop=origin.how_to_stop)
-    return READER_KEPT_RUNNING(reader=origin.reader, sign=sign)
+def continued_refusals(origin: Origin, signs: Iterable[str]) -> list[Message]:
+    """Return the refusals of a move from a reader that has, or may have, kept running.
+
+    Args:
+        origin: the origin of the positions. A savepoint that is no longer at its path is refused,
+            because the user may have moved it, or Flink may have deleted it for a restored job.
+        signs: the signs that the reader has kept running.
+    """
+    stop = origin.how_to_stop
+    if origin.kind != "checkpoint":
+        return [READER_KEPT_RUNNING(reader=origin.reader, sign=sign) for sign in signs]
+    refusals = [JOB_KEPT_RUNNING(sign=sign, how_to_stop=stop) for sign in signs]
+    if is_missing_savepoint(origin):
+        refusals.append(
+            SAVEPOINT_NOT_AT_PATH(savepoint=origin.title, path=origin.pointer, how_to_stop=stop)
+        )
+    return refusals
 
 
 def find_watch(origin: Origin) -> Watch:

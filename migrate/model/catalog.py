@@ -1007,6 +1007,13 @@ SAVEPOINT_AGED_NOT_IN_FLINK_AFTER_PLAN = refusal(
     "to check for a restart, make a new plan with {option.source_group:G} (the job's group); if "
     "you know that the job was not restarted, make a new plan with {option.allow_ran_on:true}",
 )
+SAVEPOINT_NOT_AT_PATH = refusal(
+    "savepoint-not-at-path",
+    "{savepoint} is no longer at {path}",
+    "if you moved it, make a new plan from its new path; if a job was restored from it in CLAIM "
+    "mode, Flink has deleted it after newer checkpoints: {how_to_stop}, and move from that "
+    "savepoint",
+)
 SEED_IN_USE = refusal(
     "seed-in-use",
     "{directory} contains more than start offsets, so a query has already started from this "

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from migrate.inputs.ask_broker import ask_broker
-from migrate.inputs.before_move import check_before_write, check_job, kept_running
+from migrate.inputs.before_move import check_before_write, check_job, continued_refusals
 from migrate.inputs.flink.checkpoint_progress import checkpoint_signs
 from migrate.inputs.flink.job_state import Judgment
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
@@ -245,7 +245,7 @@ def recheck_plan(request: Request, plan: Plan) -> tuple[ClusterSnapshot | None, 
             )
             refusals += [*changes.other_places, *changes.unmatched]
     if not plan.allow_ran_on:
-        refusals += [kept_running(plan.origin, sign) for sign in ran_on]
+        refusals += continued_refusals(plan.origin, ran_on)
     if refusals:
         raise Refused(refusals)
     for sign in ran_on:

@@ -162,6 +162,27 @@ def test_plan_of_deleted_checkpoint_is_refused(
     assert not target.exists()
 
 
+@pytest.mark.parametrize("to_group", [False, True])
+def test_plan_of_moved_savepoint_is_refused_until_made_from_new_path(
+    tmp_path: Path, broker: Broker, topic: str, to_group: bool
+) -> None:
+    """Regression: the refusal said that the job kept running and that the savepoint was deleted."""
+    old, new = tmp_path / "savepoint-1-a", tmp_path / "savepoint-1-b"
+    write_source(old, {0: splits(topic, [3, 4])})
+    move = ["commit-group", "--group", f"g-{topic}"] if to_group else ["to-spark"]
+    write = ["--execute", "--yes"] if to_group else ["--checkpoint-dir", str(tmp_path / "query")]
+    move += ["-b", broker.bootstrap_servers]
+    assert migrate(*move, old, "--plan-out", tmp_path / "old.json").code == 0
+    old.rename(new)
+    refused = migrate(*move, "--plan", tmp_path / "old.json", *write)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert f"savepoint 7 is no longer at {old}; if you moved it, " in refused.stderr
+    assert "kept running" not in refused.stderr
+    assert migrate(*move, new, "--plan-out", tmp_path / "new.json").code == 0
+    applied = migrate(*move, "--plan", tmp_path / "new.json", *write)
+    assert applied.code == 0, applied.stderr
+
+
 def test_plan_of_deleted_job_directory_is_applied_with_note(
     tmp_path: Path, broker: Broker, topic: str, chk: Path
 ) -> None:

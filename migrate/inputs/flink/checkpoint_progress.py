@@ -23,12 +23,12 @@ def checkpoint_signs(origin: Origin) -> Iterator[str]:
     """Yield signs in the job's checkpoint directory that the job has continued, one line each.
 
     Log a note if the directory cannot be read. Checkpoints in ``origin.newer`` do not count as
-    signs, because they were already known.
+    signs, because they were already known. A missing savepoint is no sign, because its owner may
+    have moved it (``is_missing_savepoint``).
     """
     if origin.kind != "checkpoint":
         return
     files, directory = Files(), posixpath.dirname(origin.pointer)
-    is_savepoint = checkpoint_number(origin.pointer) is None
     try:
         is_deleted = not files.is_file(join(origin.pointer, METADATA_FILE))
         if is_deleted:
@@ -41,21 +41,37 @@ def checkpoint_signs(origin: Origin) -> Iterator[str]:
         return
     if newer:
         yield f"it has completed chk-{newer[-1]}"
-    elif has_directory and is_savepoint:
-        yield (
-            f"{origin.pointer} was deleted; if a job is restored from a savepoint in CLAIM mode, "
-            "Flink deletes the savepoint after newer checkpoints"
-        )
-    elif has_directory:
+    elif has_directory and not _is_savepoint(origin):
         yield (
             f"{origin.pointer} was deleted; Flink deletes a checkpoint after newer checkpoints "
             "are complete"
         )
-    elif is_deleted:
+    elif is_deleted and not has_directory:
         log.info(
             "note: the job's checkpoints do not show whether the job kept running; "
             f"{directory} is not visible from this machine"
         )
+
+
+def is_missing_savepoint(origin: Origin) -> bool:
+    """Return whether the origin is a savepoint that is no longer in its folder.
+
+    Return False if the folder cannot be read; ``checkpoint_signs`` logs a note about this.
+    """
+    if not _is_savepoint(origin):
+        return False
+    files = Files()
+    try:
+        return (
+            not files.is_file(join(origin.pointer, METADATA_FILE))
+            and files.list_directory(posixpath.dirname(origin.pointer)) is not None
+        )
+    except (DecodeError, MissingExtra, OSError):
+        return False
+
+
+def _is_savepoint(origin: Origin) -> bool:
+    return origin.kind == "checkpoint" and checkpoint_number(origin.pointer) is None
 
 
 def completed_since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
