@@ -191,9 +191,11 @@ def to_spark(
         elif format is SparkFormat.HUDI:
             log.info("next: start Hudi Streamer once with this output as --checkpoint")
         elif format is SparkFormat.JSON:
+            new_sink = " and a new sink" if sink is None else ""
             log.info(
                 "next: use this output as startingOffsets of a query with a new "
-                "checkpointLocation; to have migrate write this location, add --checkpoint-dir DIR"
+                f"checkpointLocation{new_sink}; to have migrate write this location, add "
+                "--checkpoint-dir DIR"
             )
     elif not spark_source:
         target = f"spark:{checkpoint_dir}"

@@ -113,6 +113,14 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
     return _warn(warnings)
 
 
+def note_unchecked_sink(advice: str) -> None:
+    """Log that a new query's sink was not checked, with advice to check it."""
+    log.info(
+        "note: the query's sink was not checked; if an earlier query wrote to the sink, the sink "
+        f"may skip the first batches of this query; {advice}"
+    )
+
+
 def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) -> None:
     """Check that a sink will not skip batches of a copied query, which keeps the query's ID.
 

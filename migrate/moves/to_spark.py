@@ -20,7 +20,12 @@ from migrate.moves.plan import (
     check_plan,
     plan_move,
 )
-from migrate.moves.sink import check_apart, check_sink_of_a_query, named_location
+from migrate.moves.sink import (
+    check_apart,
+    check_sink_of_a_query,
+    named_location,
+    note_unchecked_sink,
+)
 from migrate.planning import Plan
 from migrate.targets.location import Location
 from migrate.targets.seed import check_free, write_seed
@@ -140,6 +145,11 @@ def to_spark(
             f"wrote {target.name}; use it as checkpointLocation (for continuous triggers and "
             "declarative pipelines, use startingOffsets instead)"
         )
+        if sink is None:
+            note_unchecked_sink(
+                f"to check it, rerun with {option('sink', 'DIR')} instead of "
+                f"{option('checkpoint_dir')}"
+            )
     return SparkStart(
         streams,
         target.for_spark if target is not None else None,

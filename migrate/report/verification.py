@@ -7,7 +7,7 @@ from typing import TextIO
 
 from migrate.model.option_names import option
 from migrate.model.policies import OnExpired
-from migrate.model.positions import format_start
+from migrate.model.positions import SPARK_PREFIX, format_start
 from migrate.model.wording import counted, join_some, printable
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition
 from migrate.report.screen import Screen
@@ -128,6 +128,16 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
             "stop the job, and move again"
         )
     yield from _about_lost_evidence(verification)
+    if verification.target.startswith(SPARK_PREFIX) and verification.verified_or_moved_on:
+        skips, check = (
+            ("may have skipped", "check that it contains the query's first records")
+            if verification.has_run
+            else ("may skip", f"to check it, run `migrate to-spark` with {option('sink', 'DIR')}")
+        )
+        yield (
+            "not checked: the query's sink; if an earlier query wrote to the sink, the sink "
+            f"{skips} the first batches of this query; {check}"
+        )
 
 
 def _meanings() -> dict[StartOutcome, str]:

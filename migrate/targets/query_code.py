@@ -27,6 +27,10 @@ _TRIAL = f'rows.limit({TRIAL_RECORDS}).writeStream.format("console")'
 _SEEDED_LOCATION = (
     "migrate has written the query's start positions to this directory. Use it for one query only."
 )
+SINK_COMMENT = (
+    "The sink of an earlier query may skip the first batches of this query. Use a new sink, or "
+    "check the sink with to-spark --sink."
+)
 _NEW_LOCATION = "COMPLETE: the path of a new directory. No other query may use it."
 
 
@@ -99,6 +103,7 @@ def query_code(
         f"{note} COMPLETE: write the rows. This line shows {TRIAL_RECORDS} records, and does not "
         "change the directory.",
         f"{declare}sink = {_TRIAL}.trigger({language.available_now})",
+        f"{note} {SINK_COMMENT}",
         f"{note} For the real query, replace the line above with these lines and your sink:",
         f"{note} {declare}sink = (",
         f'{note}     rows.writeStream.format("parquet").option("path", SINK_DIRECTORY)',

@@ -26,8 +26,14 @@ from migrate.inputs.flink.source import SourceKind
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log
 from migrate.model.message import Message
+from migrate.model.option_names import option
 from migrate.model.wording import counted
-from migrate.moves.sink import check_apart, check_sink_of_a_job, check_sink_of_a_query
+from migrate.moves.sink import (
+    check_apart,
+    check_sink_of_a_job,
+    check_sink_of_a_query,
+    note_unchecked_sink,
+)
 from migrate.planning import Plan
 from migrate.planning.refusals_and_warnings import new_group_warning
 from migrate.storage.files import Files
@@ -255,5 +261,7 @@ def check_location_writable(context: CutOverContext) -> None:
 def _check_sink(context: CutOverContext) -> None:
     if context.spec.target.is_group:
         check_sink_of_a_job(context.spec.sink)
-    else:
-        check_sink_of_a_query(context.spec.sink, context.spec.sink_writer)
+        return
+    check_sink_of_a_query(context.spec.sink, context.spec.sink_writer)
+    if context.spec.sink is None:
+        note_unchecked_sink(f"to check it, add {option('sink', 'DIR')}")

@@ -18,9 +18,11 @@ from migrate.inputs.flink.choose_source import Choice
 from migrate.inputs.flink.extract import Extraction
 from migrate.model.errors import UsageError
 from migrate.model.finding import Code
+from migrate.model.option_names import option
 from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import Request
 from migrate.moves.plan import check_before_writing_plan, check_job_of_plan, plan_move
+from migrate.moves.sink import note_unchecked_sink
 from migrate.moves.to_spark import check_directories
 from migrate.storage.uris import AnyPath
 from migrate.targets.source_options import (
@@ -117,6 +119,8 @@ def prime_query(
     broker = request.target_kafka.broker
     streams = spark_streams(sources, broker, isolation_level, seeded=target is not None)
     log_states(states)
+    if target is not None and sink is None:
+        note_unchecked_sink(f"to check it, pass {option('sink', 'DIR')}")
     return PrimedStart(
         streams,
         target.for_spark if target is not None else None,

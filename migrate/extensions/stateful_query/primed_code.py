@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from migrate.extensions.stateful_query.taken_states import StateToPrime
-from migrate.targets.query_code import PYTHON, code_head, python_literal, stream_lines
+from migrate.targets.query_code import PYTHON, SINK_COMMENT, code_head, python_literal, stream_lines
 from migrate.targets.source_options import Connector, SparkStream
 
 
@@ -66,6 +66,7 @@ def priming_code(
         "# Ignore the queries that have already ended.",
         "spark.streams.resetTerminated()",
     ]
+    lines += ["", f"{PYTHON.comment} {SINK_COMMENT}"]
     for suffix in suffixes:
         lines += [
             "",

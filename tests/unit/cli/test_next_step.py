@@ -39,6 +39,39 @@ def test_to_spark_suggests_working_verify_command_after_writing_seed(
     assert _last(verified) == "verified: all 2 partitions will start where the checkpoint ended"
 
 
+def test_unchecked_sink_is_reported_once_by_to_spark_query_and_verify(
+    chk: Path, tmp_path: Path
+) -> None:
+    """Regression: With the sink of an earlier query, Spark skipped batches without a word."""
+    skips = "if an earlier query wrote to the sink, the sink may skip the first batches of this"
+    query = tmp_path / "query.py"
+    code = ("--format", "python", "--query-file", query)
+    seeded = migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "q", *code)
+    (line,) = (line for line in seeded.stderr.splitlines() if "the query's sink" in line)
+    assert line == (
+        f"note: the query's sink was not checked; {skips} query; to check it, rerun with "
+        "--sink DIR instead of --checkpoint-dir"
+    )
+    assert query.read_text().count("The sink of an earlier query may skip") == 1
+    verified = migrate("verify", chk, f"spark:{tmp_path / 'q'}")
+    (line,) = (line for line in verified.stderr.splitlines() if "the query's sink" in line)
+    assert line == (
+        f"not checked: the query's sink; {skips} query; to check it, run `migrate to-spark` with "
+        "--sink DIR"
+    )
+    write_source(tmp_path / "chk-8", {0: splits("orders", [4, 41])})
+    assert (
+        "query's sink"
+        not in migrate("verify", tmp_path / "chk-8", f"spark:{tmp_path / 'q'}").stderr
+    )
+    checked = migrate("to-spark", chk, "--sink", tmp_path / "s", "--checkpoint-dir", tmp_path / "r")
+    assert checked.code == 0 and "not checked;" not in checked.stderr
+    stopped = ("to-spark", golden("2.2/stop"), "--partitions", "orders:0")
+    assert " new checkpointLocation and a new sink; " in _last(migrate(*stopped))
+    checked = migrate(*stopped, "--sink", tmp_path / "s")
+    assert " new checkpointLocation; " in _last(checked)
+
+
 def test_to_spark_suggests_stop_with_savepoint_for_retained_checkpoint(
     chk: Path, tmp_path: Path
 ) -> None:
