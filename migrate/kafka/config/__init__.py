@@ -61,6 +61,8 @@ _WITH_BAD_PORT = re.compile(
     r"(?:(?:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)://)?(?:\[[^\]\s]+\]|[^\s:;/\[\]]+):([^\s:;/\[\]]+)",
     re.IGNORECASE,
 )
+# A port without a host. librdkafka would read the digits as a host name.
+_ONLY_PORT = re.compile(r":?([0-9]{1,5})")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", AWS_MSK_IAM)
 # The properties that protect a connection. If a property is unknown, `migrate` suggests similar
@@ -261,6 +263,11 @@ def check_servers(name: str, servers: str) -> None:
             "user and the password in sasl.username and sasl.password"
         )
     for server in servers.split(","):
+        if port := _ONLY_PORT.fullmatch(server.strip()):
+            raise ConfigError(
+                f"{name}: {server.strip()} is only a port; pass HOST:PORT, such as "
+                f"localhost:{port[1]}"
+            )
         address = _ADDRESS.fullmatch(server.strip())
         if server.strip() and (address is None or int(address[1] or 0) > _LARGEST_PORT):
             if with_port := _WITH_BAD_PORT.fullmatch(server.strip()):
