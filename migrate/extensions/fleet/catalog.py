@@ -49,3 +49,8 @@ NO_CHECKPOINT = warning(
     "no-checkpoint",
     "found no checkpoints or savepoints",
 )
+POSSIBLY_SUPERSEDED = warning(
+    "possibly-superseded",
+    "{count} may not be the newest of the job; for example, {first} may be superseded by {later}, "
+    "which has the same operators, the same topics, and a higher number",
+)

@@ -10,11 +10,13 @@ from datetime import datetime, timedelta, timezone
 
 from decoder import ErrorKind
 from decoder.checkpoint_order import MIN_GAP_MS
+from migrate.extensions.fleet.catalog import POSSIBLY_SUPERSEDED
 from migrate.extensions.fleet.lag import OBSTACLES, TOPIC_GONE, UNREACHABLE, UNREACHABLE_WORDS, Lag
 from migrate.extensions.fleet.rows import Row
 from migrate.extensions.fleet.view_columns import VIEWS, CheckpointView
 from migrate.inputs.flink.job_id import FIXED_JOB_ID, SAVEPOINT_NAME
 from migrate.model.finding import Code
+from migrate.model.warning import warn
 from migrate.model.wording import counted, join_some
 
 # The error kinds for a missing root and for a directory that cannot be listed.
@@ -60,6 +62,7 @@ class ScannedJob:
         why_not: the obstacles in words.
         to_check: the codes of the items to check before the job moves, sorted.
         error_kind, error: the reason that the checkpoint could not be read.
+        operator_ids: the IDs of all operators in the checkpoint.
     """
 
     pointer: str
@@ -80,6 +83,7 @@ class ScannedJob:
     to_check: tuple[str, ...] = ()
     error_kind: str | None = None
     error: str | None = None
+    operator_ids: frozenset[str] = frozenset()
 
     @property
     def readable(self) -> bool:
@@ -96,11 +100,14 @@ class ScannedJob:
         return self.job_id or posixpath.basename(self.job_directory or self.pointer)
 
 
-def scanned_job(row: Row, lags: Sequence[Lag] | None, unlisted: int) -> ScannedJob:
+def scanned_job(
+    row: Row, operator_ids: frozenset[str], lags: Sequence[Lag] | None, unlisted: int
+) -> ScannedJob:
     """Return a job, built from its checkpoint's row and from the lag of each position.
 
     Args:
         row: the checkpoint's row in the ``checkpoints`` view.
+        operator_ids: as in ``ScannedJob``.
         lags: the lag of each position; None without a broker.
         unlisted: as in ``ScannedJob``.
     """
@@ -123,6 +130,7 @@ def scanned_job(row: Row, lags: Sequence[Lag] | None, unlisted: int) -> ScannedJ
             *_describe_obstacles(at_broker, sorted(topics_gone), lags),
         ),
         to_check=values["to_check"] or (),
+        operator_ids=operator_ids,
     )
 
 
@@ -175,6 +183,39 @@ def _with_ran_on(job: ScannedJob, highest: ScannedJob, last: ScannedJob) -> Scan
         obstacles=tuple(sorted({*job.obstacles, Code.RAN_ON.value})),
         why_not=(*job.why_not, reason),
     )
+
+
+def add_possibly_superseded(jobs: Sequence[ScannedJob]) -> list[ScannedJob]:
+    """Return the jobs; those that a job with a different ID may have continued must be checked.
+
+    A checkpoint does not contain the path from which its job was restored. However, a restored job
+    has the same operators and topics, and it continues the numbering. Because two jobs of the same
+    program can look the same, the result is an item to check instead of an obstacle.
+    ``add_ran_on`` has already marked runs with the same job ID.
+    """
+    highest: dict[tuple[frozenset[str], tuple[str, ...]], ScannedJob] = {}
+    for job in jobs:
+        if job.readable and job.topics:
+            program = (job.operator_ids, job.topics)
+            highest[program] = max(highest.get(program, job), job, key=_number)
+    superseded = {
+        job.pointer: later
+        for job in jobs
+        if job.movable
+        and (later := highest.get((job.operator_ids, job.topics)))
+        and 0 <= _number(job) < _number(later)
+        and _is_written_later(later, job)
+    }
+    if superseded:
+        first, later = next(iter(superseded.items()))
+        count = counted(len(superseded), "checkpoint")
+        warn(POSSIBLY_SUPERSEDED(count=count, first=first, later=later.pointer))
+    return [
+        replace(job, to_check=tuple(sorted({*job.to_check, POSSIBLY_SUPERSEDED.code})))
+        if job.pointer in superseded
+        else job
+        for job in jobs
+    ]
 
 
 def _is_written_later(job: ScannedJob, other: ScannedJob) -> bool:

@@ -20,6 +20,8 @@ _ENDED_BY_A_STOP = {
     Code.PENDING_TRANSACTIONS.value: "pending-transactions",
 }
 
+_YES = "no obstacle was found; the scan does not check whether jobs are running or were restarted"
+
 
 def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) -> Iterator[str]:
     """Yield the lines of a table with a row for each job, and a total.
@@ -97,7 +99,7 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
     jobs: dict[str, list[ScannedJob]] = {"yes": [], "check": [], "no": [], "unreadable": []}
     for job in inventory.jobs:
         jobs[_moves_and_why(job, inventory)[0]].append(job)
-    yield f"yes: {len(jobs['yes'])} (no obstacle was found)"
+    yield f"yes: {len(jobs['yes'])}" + (f" ({_YES})" if jobs["yes"] else "")
     if jobs["check"]:
         codes = count_by_frequency(code for job in jobs["check"] for code in job.to_check)
         yield f"check: {len(jobs['check'])} ({_counts(codes)})"

@@ -13,7 +13,7 @@ from migrate.extensions.fleet.catalog import (
     TABLES_DIRECTORY_NOT_EMPTY,
 )
 from migrate.extensions.fleet.discovery import discover
-from migrate.extensions.fleet.inventory import Inventory, add_ran_on
+from migrate.extensions.fleet.inventory import Inventory, add_possibly_superseded, add_ran_on
 from migrate.extensions.fleet.scan_run import Progress, scan_locally
 from migrate.extensions.fleet.write_tables import Output, TableFormat, check_output
 from migrate.inputs.ask_broker import ask_broker
@@ -117,7 +117,7 @@ def scan(
             summary = scan_locally(candidates, tables, ask_about, _reported(stage, progress))
     if tables is not None:
         log.info(f"wrote {tables.directory}")
-    jobs = add_ran_on(summary.jobs)
+    jobs = add_possibly_superseded(add_ran_on(summary.jobs))
     saved = None
     if plans is not None:
         with timed("planning") as stage:

@@ -91,12 +91,15 @@ class ScannedCheckpoint(NamedTuple):
         rows: the rows of each view in the request.
         positions: the positions, in the order of their rows; empty if no broker is queried or if
             the checkpoint could not be read.
+        operator_ids: the IDs of all operators of the newest checkpoint; empty for others, or if the
+            checkpoint could not be read.
     """
 
     newest: bool
     is_counted: bool
     rows: dict[CheckpointView, list[Row]]
     positions: tuple[Position, ...] = ()
+    operator_ids: frozenset[str] = frozenset()
 
     def lags(self, snapshot: ClusterSnapshot | None) -> list[Lag] | None:
         """Return the lag of each position; None without a broker."""
@@ -161,7 +164,10 @@ def _scanned(
     if request.with_lag and isinstance(outcome, Extraction):
         positions = tuple(position for source in outcome.sources for position in source.positions)
     rows = {view: list(view_rows(view, candidate, outcome)) for view in request.views}
-    return ScannedCheckpoint(newest, is_counted, rows, positions)
+    operator_ids: frozenset[str] = frozenset()
+    if newest and isinstance(outcome, Extraction):
+        operator_ids = frozenset(operator.operator_id for operator in outcome.checkpoint.operators)
+    return ScannedCheckpoint(newest, is_counted, rows, positions, operator_ids)
 
 
 @dataclass(slots=True)
@@ -174,7 +180,7 @@ class ScanSummary:
 
     def add(self, checkpoint: ScannedCheckpoint, lags: Sequence[Lag] | None, unlisted: int) -> None:
         (row,) = checkpoint.rows[CheckpointView.CHECKPOINTS]
-        job = scanned_job(row, lags, unlisted)
+        job = scanned_job(row, checkpoint.operator_ids, lags, unlisted)
         if checkpoint.newest:
             self.jobs.append(job)
         if checkpoint.is_counted:

@@ -38,7 +38,13 @@ from migrate.moves import load_inputs
 from migrate.moves.options import Request
 from migrate.spark.session import failure_of
 from migrate.storage.files import Files
-from tests.support.checkpoints import splits, write_source
+from tests.support.checkpoints import (
+    SourceState,
+    source_operator,
+    splits,
+    write_checkpoint,
+    write_source,
+)
 from tests.support.command import migrate
 from tests.support.many_jobs import DAMAGES, Condition, delete_as_flink, generate
 
@@ -48,6 +54,9 @@ def _job(pointer: str, **values: Any) -> ScannedJob:
     return ScannedJob(pointer, directory, None, **values)
 
 
+_NO_OBSTACLE = (
+    "no obstacle was found; the scan does not check whether jobs are running or were restarted"
+)
 _MOVES = _job("/e/a/chk-9", sources=1, positions=2, lag=16)
 _UNALIGNED = _job(
     "/e/b/chk-1", sources=2, positions=5, obstacles=("in-flight-records",), why_not=("7 bytes",)
@@ -96,7 +105,7 @@ def test_missing_scan_root_is_counted_as_unreadable_but_not_as_job(kind: str) ->
     assert list(summary_lines(Inventory((_MOVES, missing), 2, 1))) == [
         "1 job, 2 positions; 1 checkpoint read",
         "lag: up to 16 records",
-        "yes: 1 (no obstacle was found)",
+        f"yes: 1 ({_NO_OBSTACLE})",
         f"unreadable: 1 ({kind} 1)",
     ]
 
@@ -128,7 +137,7 @@ def test_table_and_summary_show_jobs_and_lag() -> None:
     assert list(summary_lines(inventory)) == [
         "3 jobs, 7 positions; 12 checkpoints read, 1 of them unreadable",
         "lag: up to 16 records",
-        "yes: 1 (no obstacle was found)",
+        f"yes: 1 ({_NO_OBSTACLE})",
         "no: 1 (in-flight-records 1)",
         "unreadable: 1 (truncated 1)",
         _ENDS.format("in-flight-records (in an unaligned checkpoint)"),
@@ -160,7 +169,7 @@ def test_counts_in_summary_equal_numbers_of_rows_in_table() -> None:
     before = Inventory(jobs, 5, 1)
     assert moves(before) == ["yes", "check", "check", "no", "unreadable"]
     assert list(summary_lines(before))[2:] == [
-        "yes: 1 (no obstacle was found)",
+        f"yes: 1 ({_NO_OBSTACLE})",
         "check: 2 (pending-transactions 2)",
         "no: 1 (in-flight-records 1)",
         "unreadable: 1 (truncated 1)",
@@ -172,7 +181,7 @@ def test_counts_in_summary_equal_numbers_of_rows_in_table() -> None:
     after = Inventory(jobs, 5, 1, plans)
     assert moves(after) == ["yes", "check", "no", "no", "unreadable"]
     assert list(summary_lines(after))[2:] == [
-        "yes: 1 (no obstacle was found)",
+        f"yes: 1 ({_NO_OBSTACLE})",
         "check: 1 (pending-transactions 1)",
         "no: 2 (in-flight-records 1, no plan 1)",
         "unreadable: 1 (truncated 1)",
@@ -381,6 +390,63 @@ def test_user_must_check_checkpoints_whose_times_contradict_their_numbers() -> N
     assert marks(day + timedelta(seconds=11)) == [ran_on, check, check]
     for at in (day + timedelta(seconds=10), day, None):  # for example, after a copy
         assert marks(at) == [ran_on, ((), ()), ran_on]
+
+
+_SUPERSEDED = "possibly-superseded"
+
+
+def _run(place: Path, number: int, seconds: int, *, offset: int = 5, operator_id: str = "a") -> str:
+    """Write a checkpoint of a job, and return its path."""
+    source = SourceState({0: splits("t", [offset])}, operator_id=operator_id.encode() * 16)
+    write_checkpoint(place, source_operator(source), checkpoint_id=number)
+    os.utime(place / "_metadata", (1_790_000_000 + seconds,) * 2)
+    return str(place)
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "savepoint", "fixed ID"])
+def test_scan_reports_checkpoint_from_which_job_with_other_id_may_have_continued(
+    tmp_path: Path, kind: str
+) -> None:
+    """Regression: The scan reported "yes" for a checkpoint that a restored job had superseded."""
+    first = {
+        "checkpoint": tmp_path / ("a" * 32) / "chk-9",
+        "savepoint": tmp_path / "savepoint-aaaaaa-0123456789ab",
+        "fixed ID": tmp_path / "one" / ("0" * 32) / "chk-9",
+    }[kind]
+    superseded = _run(first, 9, 0)
+    newest = _run(tmp_path / ("b" * 32) / "chk-12", 12, 60, offset=8)
+    other = _run(tmp_path / ("c" * 32) / "chk-3", 3, 0, operator_id="c")
+    scanned = migrate("scan", tmp_path)
+    assert scanned.code == 0
+    moves = {line.split()[1]: line.split()[::4] for line in scanned.stdout.splitlines()[1:-1]}
+    assert {path: cells for path, cells in moves.items() if cells[0] != "yes"} == {
+        superseded: ["check", _SUPERSEDED]
+    }
+    assert {*moves} == {superseded, newest, other}
+    assert f"{superseded} may be superseded by {newest}" in scanned.stderr
+    assert f"[{_SUPERSEDED}]" in scanned.stderr
+    assert "yes: 2 (no obstacle was found; " in scanned.stderr
+    assert "check: 1 (possibly-superseded 1)" in scanned.stderr
+    assert "newer" in migrate("explain", _SUPERSEDED).stdout
+
+
+@pytest.mark.parametrize(
+    ("number", "seconds", "operator_id"),
+    [
+        (12, 10, "a"),  # two jobs of the same program that complete checkpoints at similar times
+        (12, -60, "a"),
+        (8, 60, "a"),
+        (12, 60, "b"),
+    ],
+)
+def test_scan_reports_no_superseded_checkpoint_if_order_or_operators_differ(
+    tmp_path: Path, number: int, seconds: int, operator_id: str
+) -> None:
+    _run(tmp_path / ("a" * 32) / "chk-9", 9, 0)
+    _run(tmp_path / ("b" * 32) / f"chk-{number}", number, seconds, operator_id=operator_id)
+    scanned = migrate("scan", tmp_path)
+    assert "yes: 2 (no obstacle was found; " in scanned.stderr
+    assert _SUPERSEDED not in scanned.stderr + scanned.stdout
 
 
 def _read(marked: list[Candidate]) -> list[tuple[bool, bool]]:
