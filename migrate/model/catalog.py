@@ -375,9 +375,9 @@ FIRST_BATCH_UNCOMMITTED = refusal(
     "first-batch-uncommitted",
     "the query at {location} has started its first batch but not committed it, and may have "
     "written some records of the batch",
-    "start the query once with trigger(availableNow=True) to commit the batch; or, to accept "
-    "duplicates of these records, pass the checkpoint or savepoint from which `migrate to-spark` "
-    "wrote this location",
+    "start the query once with trigger(availableNow=True) to commit the batch; if the batch cannot "
+    "succeed, discard this location, and pass the checkpoint or savepoint from which `migrate "
+    "to-spark` wrote it, which duplicates the records that the batch has written",
 )
 FLINK_CHECKPOINT_AS_QUERY = input_error(
     "flink-checkpoint-as-query",

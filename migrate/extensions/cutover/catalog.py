@@ -317,10 +317,10 @@ QUERY_DIFFERS_FROM_PLAN = refusal(
 QUERY_STARTED = refusal(
     "query-started",
     "the query has started from {target}; {evidence}",
-    "stop the query, run it with trigger(availableNow=True) to commit its batch, and start the "
-    "Flink job from the query's positions (with its state: migrate to-flink {savepoint} --from "
-    "{target} --out NEW -b {brokers}; without its state: migrate commit-group {target} --group G "
-    "-b {brokers})",
+    "stop the query, run it with trigger(availableNow=True) to commit its batch (omit this run if "
+    "the batch cannot succeed), and start the Flink job from the query's positions (with its "
+    "state: migrate to-flink {savepoint} --from {target} --out NEW -b {brokers}; without its "
+    "state: migrate commit-group {target} --group G -b {brokers})",
 )
 READERS_POSSIBLE = refusal(
     "readers-possible",

@@ -105,6 +105,19 @@ def test_location_without_usable_positions_is_refused(
     assert message in result.stderr
 
 
+def test_refusal_of_uncommitted_first_batch_has_remedy_for_batch_that_cannot_succeed(
+    tmp_path: Path,
+) -> None:
+    """Regression: The message advised only to rerun a batch that failed each time."""
+    begun = {name: text for name, text in RUN.items() if name != "commits/0"}
+    result = commit(f"spark:{spark_directory(tmp_path / 'query', begun)}")
+    assert (
+        "; start the query once with trigger(availableNow=True) to commit the batch; if the "
+        in (result.stderr)
+    )
+    assert "batch cannot succeed, discard this location, and pass the checkpoint" in result.stderr
+
+
 @pytest.mark.parametrize(
     "options", [("--source", "x"), ("--cluster", "x"), ("--source-group", "x")]
 )
