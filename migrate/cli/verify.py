@@ -102,7 +102,7 @@ def report_verification(
     emit(verification_table(verification, sys.stdout, wide=wide), end="")
     if state is not None:
         emit(f"state {printable(state)}: {verification.state}\n", end="")
-    for line in outcome_lines(verification):
+    for line in outcome_lines(verification, allow_moved_on=allow_moved_on):
         log.info(line)
     log.info(summary_line(verification, allow_moved_on=allow_moved_on))
     if not (verification.verified or (allow_moved_on and verification.verified_or_moved_on)):

@@ -66,8 +66,11 @@ def _up_to(verification: Verification, outcome: StartOutcome) -> str:
 _MAX_SHOWN = 20
 
 
-def outcome_lines(verification: Verification) -> Iterator[str]:
-    """Yield explanations of the outcomes, with advice for the user."""
+def outcome_lines(verification: Verification, *, allow_moved_on: bool = False) -> Iterator[str]:
+    """Yield explanations of the outcomes, with advice for the user.
+
+    If ``allow_moved_on`` is set, the advice does not include it.
+    """
     yield from _about_the_plan(verification)
     if verification.continuous:
         yield (
@@ -120,14 +123,14 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     for outcome, meaning in _meanings().items():
         if outcome in counts:
             yield f"{outcome.value} ({counts[outcome]}): {meaning}"
-    yield from _about_moved_on(verification)
+    yield from _about_moved_on(verification, allow_moved_on=allow_moved_on)
     if verification.maybe_flink_commits:
         yield (
             f"{verification.maybe_flink_commits} of these commits may be from a Flink job or from "
             "migrate (no leader epoch, no metadata); if a Flink job still commits for this group, "
             "stop the job, and move again"
         )
-    yield from _about_lost_evidence(verification)
+    yield from _about_lost_evidence(verification, allow_moved_on=allow_moved_on)
     if verification.target.startswith(SPARK_PREFIX) and verification.verified_or_moved_on:
         skips, check = (
             ("may have skipped", "check that it contains the query's first records")
@@ -162,16 +165,22 @@ def _meanings() -> dict[StartOutcome, str]:
     }
 
 
-def _about_moved_on(verification: Verification) -> Iterator[str]:
+def _how_to_accept(*, allow_moved_on: bool) -> str:
+    """Return what to do if the user knows that no record was lost."""
+    return "no action is needed" if allow_moved_on else f"add {option('allow_moved_on', True)}"
+
+
+def _about_moved_on(verification: Verification, *, allow_moved_on: bool) -> Iterator[str]:
     """Yield the reasons why partitions have moved on, as far as rollback files show the reasons."""
-    moved_on, allow = StartOutcome.MOVED_ON.value, option("allow_moved_on", True)
+    moved_on = StartOutcome.MOVED_ON.value
+    accept = _how_to_accept(allow_moved_on=allow_moved_on)
     for file, count in verification.moved_on_since.items():
         yield (
             f"{moved_on} ({count}): according to {printable(file)}, migrate committed these "
             "positions, and another client (or a run of migrate in a different directory) has "
             "committed higher offsets since; the group no longer shows the start offsets, so "
             "verify cannot determine whether the consumers started at the positions; if the "
-            f"group's consumers made these commits, add {allow}; otherwise, stop the other client, "
+            f"group's consumers made these commits, {accept}; otherwise, stop the other client, "
             "and move again"
         )
     unexplained = verification.counts.get(StartOutcome.MOVED_ON, 0)
@@ -181,10 +190,11 @@ def _about_moved_on(verification: Verification) -> Iterator[str]:
             f"{moved_on} ({unexplained}): the group's offsets are higher than the positions, and "
             "no rollback file in this directory shows that migrate committed them. Possible "
             "causes: (1) another client has committed since the move, so the group no longer shows "
-            f"the start offsets; verify before the consumers start, or add {allow}; (2) CHK is "
-            "older than the checkpoint that was moved; pass the checkpoint that was moved, or the "
-            "plan that was applied (plan:FILE); (3) migrate committed these offsets, but its "
-            "rollback file is in a different directory; verify in that directory"
+            "the start offsets; verify before the consumers start, or, if the group's consumers "
+            f"made these commits, {accept}; (2) CHK is older than the checkpoint that was moved; "
+            "pass the checkpoint that was moved, or the plan that was applied (plan:FILE); (3) "
+            "migrate committed these offsets, but its rollback file is in a different directory; "
+            "verify in that directory"
         )
 
 
@@ -254,8 +264,9 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
         )
 
 
-def _about_lost_evidence(verification: Verification) -> Iterator[str]:
+def _about_lost_evidence(verification: Verification, *, allow_moved_on: bool) -> Iterator[str]:
     """Yield facts that can no longer be verified because log entries or records were deleted."""
+    accept = _how_to_accept(allow_moved_on=allow_moved_on)
     passed = verification.passed_by_log_start
     if passed:
         topic, partition = passed[0]
@@ -263,13 +274,12 @@ def _about_lost_evidence(verification: Verification) -> Iterator[str]:
             f"the log start offset of {counted(len(passed), 'partition')} is now higher than the "
             f"seed (the first is {printable(topic)}-{partition}); retention may have deleted "
             "these records before the query read them; if the query has always run with "
-            f"failOnDataLoss=true (it fails on such a loss), add {option('allow_moved_on', True)}"
+            f"failOnDataLoss=true (it fails on such a loss), {accept}"
         )
     if verification.first_batches_gone:
         yield (
             "the query's log no longer contains its first batches, so its start cannot be "
             "verified (Spark keeps spark.sql.streaming.minBatchesToRetain batches, by default "
             "100); if an earlier verify or the record of the cut-over shows the start, or if the "
-            "lowest offsets in the sink are the start offsets, add "
-            f"{option('allow_moved_on', True)}"
+            f"lowest offsets in the sink are the start offsets, {accept}"
         )

@@ -121,6 +121,8 @@ def test_verify_with_older_checkpoint_does_not_attribute_commits_to_another_clie
     allowed = migrate("verify", older, "group:g", "-b", "localhost:1", "--allow-moved-on")
     assert allowed.code == (5 if here else 0)
     assert ("with higher group offsets, as allowed" in allowed.stderr) is not here
+    # Regression: The output advised to pass the option that was passed.
+    assert "--allow-moved-on" not in allowed.stderr
 
 
 def _verify_group(

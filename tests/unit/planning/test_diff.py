@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -32,7 +32,14 @@ from migrate.model.cluster_snapshot import (
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.positions import Marker, PositionSet, Start, Unknown
 from migrate.planning.diff import Diff, Relation, diff
-from migrate.planning.verify import StartOutcome, verify_group, verify_log, verify_query
+from migrate.planning.verify import (
+    StartOutcome,
+    Verification,
+    VerifiedPartition,
+    verify_group,
+    verify_log,
+    verify_query,
+)
 from migrate.report.diff import (
     diff_csv,
     diff_json,
@@ -757,6 +764,27 @@ def test_verify_is_inconclusive_if_query_log_lacks_its_first_batches() -> None:
     assert summary_line(gone) == f"not verified: {said} determined"
     assert summary_line(gone, allow_moved_on=True) == f"verified except for this: {said} determined"
     assert any("no longer contains its first batches" in line for line in outcome_lines(gone))
+
+
+@pytest.mark.parametrize(
+    ("verification", "reason"),
+    [
+        ({"passed_by_log_start": (("t", 0),)}, "(it fails on such a loss)"),
+        ({"first_batches_gone": True}, "if the lowest offsets in the sink are the start offsets"),
+        ({"moved_on_since": {"back.json": 1}}, "if the group's consumers made these commits"),
+        ({}, "if the group's consumers made these commits"),
+    ],
+)
+def test_advice_of_verify_does_not_repeat_option_that_user_passed(
+    verification: Mapping[str, Any], reason: str
+) -> None:
+    """Regression: The advice was to add ``--allow-moved-on`` although it was passed."""
+    row = VerifiedPartition("t", 0, 3, 5, StartOutcome.MOVED_ON, 2)
+    checked = Verification("group:g", (row,), **verification)
+    (told,) = (line for line in outcome_lines(checked) if reason in line)
+    assert f"{reason}, add allow_moved_on=True" in told
+    (told,) = (line for line in outcome_lines(checked, allow_moved_on=True) if reason in line)
+    assert f"{reason}, no action is needed" in told and "allow_moved_on" not in told
 
 
 def test_verify_is_inconclusive_for_partition_missing_from_seed_and_newest_batch() -> None:
