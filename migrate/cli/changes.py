@@ -20,10 +20,9 @@ from migrate.model.positions import target_of
 from migrate.moves.declare_options import declared_option
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import MoveArguments, PlanArguments, move_request
-from migrate.moves.plan import check_before_writing_plan, check_job_of_plan, plan_move
+from migrate.moves.plan import check_before_writing_plan, check_job_of_plan, plan_move, plan_path
 from migrate.planning import Plan
 from migrate.storage.new_file import check_new_file
-from migrate.storage.uris import local_path
 
 if TYPE_CHECKING:
     from migrate.targets.group.commit import ChangeOutcome
@@ -106,7 +105,7 @@ def save_plan(
         raise UsageError("--plan applies a plan, and --plan-out creates one; pass only one of them")
     if chk is None:
         raise UsageError("--plan-out needs a checkpoint; pass CHK")
-    file = local_path(path)  # raises UsageError for a URL
+    file = plan_path("plan_out", path)
     check_new_file("plan_out", file)
     request = move_request(target_of(group), arguments)
     move = plan_move(read_input(chk, request), request)

@@ -32,16 +32,19 @@ class ClusterPartition(NamedTuple):
 # The assumed maximum difference, in seconds, between the storage's clock and the clocks of this
 # machine and of producers.
 CLOCK_DIFFERENCE = 60.0
-# The prefixes that mark a string as a Spark query's checkpoint location or a consumer group name.
+# The prefixes that mark a string as a Spark query's checkpoint location, as a consumer group name,
+# or as a saved plan's path.
 SPARK_PREFIX = "spark:"
 GROUP_PREFIX = "group:"
+PLAN_PREFIX = "plan:"
 
 
 def prefix_advice(name: str, *prefixes: str) -> str:
-    """Return advice about a target's name that starts with one of the prefixes; "" otherwise.
+    """Return advice about a name that starts with one of the prefixes; "" otherwise.
 
-    The option or key that specifies a target already states the target's kind. A value with a
-    prefix, such as ``spark:query``, would therefore mean a directory with this whole name.
+    An option or key already states the kind of its value, such as a directory, a group, or a plan.
+    A value with a prefix, such as ``spark:query``, would therefore mean a directory with this whole
+    name.
     """
     return next((f"omit the prefix {prefix}" for prefix in prefixes if name.startswith(prefix)), "")
 

@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate.inputs.ask_broker import ask_broker
@@ -18,7 +19,7 @@ from migrate.model.log import log
 from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.policies import Compare
-from migrate.model.positions import SPARK, Origin, target_of
+from migrate.model.positions import PLAN_PREFIX, SPARK, Origin, prefix_advice, target_of
 from migrate.model.topic_pattern import topic_pattern
 from migrate.model.warning import warn
 from migrate.model.warning_catalog import KEPT_RUNNING_SINCE_PLAN, NO_TOPIC_IDS
@@ -176,6 +177,7 @@ def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
 
     Raises:
         Refused: the ``Plan`` has refusals.
+        UsageError: as in ``plan_path``.
         InputError: the file cannot be read.
     """
     if isinstance(plan, Plan):
@@ -184,7 +186,18 @@ def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
     from migrate.planning.plan_file import read_plan
 
     name = os.fspath(plan)
-    return read_plan(local_path(name)), name
+    return read_plan(plan_path("plan", name)), name
+
+
+def plan_path(name: str, path: str) -> Path:
+    """Return the local path of the plan that the option ``name`` specifies.
+
+    Raises:
+        UsageError: ``path`` is a URL, or it starts with ``plan:``.
+    """
+    if advice := prefix_advice(path, PLAN_PREFIX):
+        raise UsageError(f"{option(name, path)}: {advice}")
+    return local_path(path)
 
 
 def other_command_error(name: str, plan: Plan) -> UsageError:

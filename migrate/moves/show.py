@@ -19,7 +19,7 @@ from migrate.model.catalog import (
     SHOWN_FILE_UNREADABLE,
 )
 from migrate.model.errors import InputError
-from migrate.model.positions import SPARK_PREFIX
+from migrate.model.positions import PLAN_PREFIX, SPARK_PREFIX
 from migrate.planning import Plan, plan_file
 from migrate.storage.files import Files
 from migrate.storage.uris import AnyPath, path_of
@@ -51,7 +51,7 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
     """
     files = Files()
     name = os.fspath(file)
-    path = path_of(name.removeprefix(SPARK_PREFIX).removeprefix("plan:"), files)
+    path = path_of(name.removeprefix(SPARK_PREFIX).removeprefix(PLAN_PREFIX), files)
     if not files.is_file(path):
         if files.list_directory(path) is None:
             raise NothingToShow(SHOWN_FILE_MISSING(name=name))

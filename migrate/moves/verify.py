@@ -33,6 +33,7 @@ from migrate.model.option_names import option
 from migrate.model.positions import (
     CLOCK_DIFFERENCE,
     GROUP_PREFIX,
+    PLAN_PREFIX,
     SPARK_PREFIX,
     PositionSet,
 )
@@ -68,7 +69,6 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
 
 TARGETS = "spark:DIR or group:NAME"
-_PLAN = "plan:"
 
 
 def verify(
@@ -166,7 +166,7 @@ def verify(
     _check_order(moved, target)
     job, to_kafka = kafka(arguments, SideArguments), target_connection(arguments)
     source_choice = choice(arguments)
-    if moved.startswith(_PLAN):
+    if moved.startswith(PLAN_PREFIX):
         expected = _expected_by_plan(moved, source_choice, one_cluster)
     else:
         expected = _expected_by_checkpoint(moved, source_choice, one_cluster)
@@ -231,7 +231,7 @@ def _parse_target(target: str) -> Side:
             f"{target}: verify requires spark:DIR or group:NAME; to compare any two sides, run "
             f"`migrate diff CHK {target}`"
         )
-    if target.startswith(_PLAN):
+    if target.startswith(PLAN_PREFIX):
         raise UsageError(
             f"{target} is not a target; pass plan:FILE as the first argument, and the target as "
             f"the second: migrate verify {target} TARGET"
@@ -294,9 +294,9 @@ def _expected_by_plan(moved: str, choice: Choice, one_cluster: bool) -> _Expecte
             raise UsageError(
                 f"{option(name)} requires a checkpoint, and cannot be combined with plan:FILE"
             )
-    if moved == _PLAN:
-        raise UsageError(f"{moved!r}: the file name is missing; write {_PLAN}FILE")
-    plan = read_plan(local_path(moved.removeprefix(_PLAN)))
+    if moved == PLAN_PREFIX:
+        raise UsageError(f"{moved!r}: the file name is missing; write {PLAN_PREFIX}FILE")
+    plan = read_plan(local_path(moved.removeprefix(PLAN_PREFIX)))
     written_at = plan.origin.written_at if not (plan.topic_ids or plan.is_translated) else None
     return _Expected(PositionSet(moved, plan.next_offsets), False, plan, written_at)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
@@ -142,12 +141,7 @@ def read_content(path: Path, *, creation_hint: str, largest: int = MAX_FILE_BYTE
 
 
 def _similar_siblings(path: Path) -> list[str]:
-    """Return the files next to a missing file that have very similar names.
-
-    A name with the prefix that ``verify`` requires for a plan is the name of the file after it.
-    """
-    if os.path.isfile(without_prefix := str(path).removeprefix("plan:")):
-        return [without_prefix]
+    """Return the files next to a missing file that have very similar names."""
     try:
         names = [sibling.name for sibling in path.parent.iterdir() if sibling.is_file()]
     except OSError:

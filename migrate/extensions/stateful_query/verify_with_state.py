@@ -10,13 +10,11 @@ from types import EllipsisType
 from migrate.model.errors import UsageError
 from migrate.model.log import timed
 from migrate.model.option_names import option
-from migrate.model.positions import GROUP_PREFIX, SPARK_PREFIX
+from migrate.model.positions import GROUP_PREFIX, PLAN_PREFIX, SPARK_PREFIX
 from migrate.moves.options import SideArguments
 from migrate.moves.verify import verify
 from migrate.planning.verify import Verification
 from migrate.storage.uris import AnyPath
-
-_PLAN = "plan:"
 
 
 def verify_with_state(
@@ -49,7 +47,7 @@ def verify_with_state(
             "states"
         )
     moved = os.fspath(moved)
-    if moved.startswith(_PLAN):
+    if moved.startswith(PLAN_PREFIX):
         raise UsageError("a comparison of keyed state requires a savepoint, not plan:FILE")
     if target.startswith(GROUP_PREFIX):
         raise UsageError("a comparison of keyed state requires a Spark query, spark:DIR")
