@@ -36,6 +36,7 @@ ROOT = Path(__file__).parents[2]
 PORT = 9092
 # If a different program answers on this port, Flink uses a free port.
 _FLINK_PORT = 8081
+_MAX_PORT = 65535
 FLINK_JARS = "flink-2.2"
 JARS = (FLINK_JARS, KAFKA_JARS)
 MEGABYTES = 131
@@ -64,7 +65,7 @@ def start(home: Path, port: int) -> None:
     """Start the playground, and print commands to try.
 
     Raises:
-        PlaygroundError: a playground already exists, or the port is in use.
+        PlaygroundError: a playground already exists, or Kafka's port is in use.
     """
     if home.exists():
         if _running(home):
@@ -74,12 +75,13 @@ def start(home: Path, port: int) -> None:
         )
     if not _is_free(port):
         raise PlaygroundError(
-            f"something else answers at port {port}; take another: make playground PORT=19092"
+            f"port {port} is in use; choose another for Kafka: "
+            f"make playground PORT={free_ports(1)[0]}"
         )
     console.print("This takes under a minute.")
     fetch_jars(JARS, MEGABYTES)
     home.mkdir()
-    flink_port = _FLINK_PORT if _is_free(_FLINK_PORT) else free_ports(1)[0]
+    flink_port = _flink_port()
     try:
         _fill(home, port, flink_port)
     except BaseException:
@@ -161,6 +163,27 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def _flink_port() -> int:
+    """Return Flink's usual port or, if it is in use, a free one, which is also printed."""
+    if _is_free(_FLINK_PORT):
+        return _FLINK_PORT
+    port = free_ports(1)[0]
+    console.print(f"Port {_FLINK_PORT} is in use, so Flink uses port {port}.")
+    return port
+
+
+def _port(text: str) -> int:
+    """Return a port from the command line.
+
+    Raises:
+        ArgumentTypeError: the text is not a number from 1 to 65535.
+    """
+    with suppress(ValueError):
+        if 1 <= int(text) <= _MAX_PORT:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port; pass a number from 1 to {_MAX_PORT}")
 
 
 def _fill(home: Path, port: int, flink_port: int) -> None:
@@ -287,7 +310,9 @@ def _near(path: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m examples.playground", description=__doc__)
     parser.add_argument("what", choices=("start", "stop"))
-    parser.add_argument("--port", type=int, default=PORT)
+    parser.add_argument(
+        "--port", type=_port, default=PORT, help="Kafka's port [default: %(default)s]"
+    )
     arguments = parser.parse_args()
     home = Path.cwd() / "playground"
     try:

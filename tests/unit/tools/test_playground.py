@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from examples.playground.__main__ import PlaygroundError, start, stop
+from examples.playground import __main__ as playground
+from examples.playground.__main__ import PlaygroundError, main, start, stop
 from tests.support.kafka import free_ports
 
 _SLEEP = "import time; time.sleep(600)"
@@ -67,3 +70,46 @@ def test_second_start_of_playground_is_refused(
     with pytest.raises(PlaygroundError, match="it has ended, and left the folder"):
         start(home, port)
     assert home.exists()
+
+
+def test_playground_suggests_free_port_if_port_of_kafka_is_in_use(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        refused = rf"port {port} is in use; choose another for Kafka: make playground PORT=(\d+)"
+        with pytest.raises(PlaygroundError, match=refused) as raised:
+            start(tmp_path / "playground", port)
+        found = re.search(refused, str(raised.value))
+        assert found is not None
+        with socket.create_server(("127.0.0.1", int(found[1]))):
+            pass
+    assert not (tmp_path / "playground").exists()
+
+
+def test_playground_reports_free_port_that_flink_uses_if_its_default_is_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        monkeypatch.setattr(playground, "_FLINK_PORT", port)
+        flink_port = playground._flink_port()
+        with socket.create_server(("127.0.0.1", flink_port)):
+            pass
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"Port {port} is in use, so Flink uses port {flink_port}." in shown
+    assert playground._flink_port() == port
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("port", ["0", "-1", "65536", "abc"])
+def test_playground_refuses_invalid_port(
+    port: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Regression: Port 65536 ended with a traceback, and port 0 started Kafka somewhere."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["playground", "start", f"--port={port}"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    error = f"argument --port: {port!r} is not a port; pass a number from 1 to 65535"
+    assert error in capsys.readouterr().err
+    assert not (tmp_path / "playground").exists()
