@@ -25,6 +25,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,10 @@ def committed_positions(
     directory, files = str(directory), files or Files()
     batch = newest_committed_batch(directory, files)
     if batch is None:
-        return starting_positions(label, directory, files)
+        start = starting_positions(label, directory, files)
+        if is_in_first_batch(directory, files):
+            return replace(start, note="in batch 0, which is not committed")
+        return start
     query_id(directory, files)
     return positions_after(label, directory, batch, files)
 
@@ -341,6 +345,19 @@ def newest_uncommitted_batch(directory: str, files: ByteSource, committed: int) 
 def has_begun_batch(directory: str, files: ByteSource) -> bool:
     """Return whether a query has started a batch in this checkpoint location."""
     return bool(_offset_log_batches(directory, files))
+
+
+def is_in_first_batch(directory: str, files: ByteSource) -> bool:
+    """Return whether a micro-batch query has started batch 0 but not committed it.
+
+    Raises:
+        InputError: as in `newest_committed_batch`.
+    """
+    return (
+        newest_committed_batch(directory, files) is None
+        and has_begun_batch(directory, files)
+        and not oldest_is_continuous(directory, files)
+    )
 
 
 def was_started(directory: str, files: ByteSource) -> bool:

@@ -18,6 +18,7 @@ from migrate.inputs.spark_log import (
     assumed_sources,
     committed_positions,
     has_begun_batch,
+    is_in_first_batch,
     kafka_offsets,
     kafka_seeds,
     logged_batches,
@@ -155,11 +156,13 @@ def output_warning(directory: str, files: ByteSource) -> Message | None:
     """Return a message about output records that the next reader may duplicate, or None.
 
     Raises:
-        InputError: the directory cannot be listed.
+        InputError: as in ``newest_committed_batch``.
     """
     logged = entry_numbers(files, join(directory, "offsets"))
     if not logged:
         return None
+    if is_in_first_batch(directory, files):
+        return UNCOMMITTED_BATCH(batch=0)
     if entry_numbers(files, join(directory, "state")):
         return STATEFUL_OUTPUT_MAY_BE_BEYOND()
     gaps = [(batch, after) for batch, after in pairwise(logged) if after > batch + 1]

@@ -13,6 +13,7 @@ from migrate.model.finding import Finding, Severity
 from migrate.model.positions import Position, PositionState
 from migrate.storage.files import Files
 from tests.golden.spark.jobs import GOLDEN
+from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
 
@@ -103,6 +104,37 @@ def test_location_without_usable_positions_is_refused(
     result = commit(f"spark:{directory}")
     assert (result.code, result.stdout) == (code, "")
     assert message in result.stderr
+
+
+def test_diff_verify_and_show_agree_on_query_in_its_first_batch(tmp_path: Path) -> None:
+    """Regression: ``diff`` reported "before batch 0", and ``verify`` reported STARTED-AT.
+
+    ``diff`` also warned about special modes (output-beyond), although any query may have written
+    records of its first batch.
+    """
+    begun = {name: text for name, text in RUN.items() if name != "commits/0"}
+    query = f"spark:{spark_directory(tmp_path / 'query', begun)}"
+    seed = f"spark:{spark_directory(tmp_path / 'seed', QUERY)}"
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    compared = migrate("diff", chk, query)
+    assert f"right {query} (in batch 0, which is not committed)\n" in compared.stdout
+    (warning,) = (line for line in compared.stderr.splitlines() if "batch" in line)
+    assert warning == (
+        f"warning: {query}: the query has started batch 0 but not committed it; any output that "
+        "the batch has already written will be duplicated [uncommitted-batch]"
+    )
+    assert "STARTED-AT" in migrate("verify", chk, query).stdout.replace("WILL-START-AT", "")
+    shown = migrate("show", query).stdout
+    assert "a query has run from it, and is in batch 0, which is not committed\n" in shown
+    # Before the first batch, all commands report the start in the future.
+    compared = migrate("diff", chk, seed)
+    assert f"right {seed} (before batch 0)\n" in compared.stdout
+    assert "batch]" not in compared.stderr and "output-beyond" not in compared.stderr
+    assert "WILL-START-AT" in migrate("verify", chk, seed).stdout
+    # After the first commit, only special modes can have output beyond the positions.
+    done = f"spark:{spark_directory(tmp_path / 'done', RUN)}"
+    compared = migrate("diff", chk, done)
+    assert "[output-beyond]" in compared.stderr and "uncommitted" not in compared.stderr
 
 
 def test_refusal_of_uncommitted_first_batch_has_remedy_for_batch_that_cannot_succeed(
