@@ -17,6 +17,7 @@ from migrate.model.catalog import CHANGE_NOT_CONFIRMED
 from migrate.model.errors import Refused, UsageError, add_notes
 from migrate.model.log import log
 from migrate.model.positions import target_of
+from migrate.model.wording import printable
 from migrate.moves.declare_options import declared_option
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import MoveArguments, PlanArguments, move_request
@@ -45,6 +46,15 @@ def check_flags(*, execute: bool, dry_run: bool, yes: bool) -> None:
         raise UsageError(
             "--execute asks for confirmation, but stdin is not a terminal; add --yes to confirm"
         )
+
+
+def report_dry_run(result: str, *, requested: bool) -> None:
+    """Show the result of a dry run on stderr.
+
+    With -q, show the result only if --dry-run was not ``requested``. Otherwise, exit code 0 without
+    a message could be read as a completed change.
+    """
+    show(printable(result), needed=not requested)
 
 
 def ask(question: str, yes: bool) -> None:

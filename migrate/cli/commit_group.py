@@ -15,6 +15,7 @@ from migrate.cli.changes import (
     carry_out,
     check_flags,
     check_plan_alone,
+    report_dry_run,
     save_plan,
     show_plan,
 )
@@ -120,7 +121,7 @@ def commit_group(
         raise Refused(change.refusals)
     if not execute:
         emit(plan_table(change.plan.partitions, sys.stdout, wide=wide), end="")
-        log.info(_dry_run(change))
+        report_dry_run(_dry_run(change), requested=dry_run)
         return
     name = change.group.name
     question = f"commit {counted(len(change.new_offsets), 'offset')} for group {name}?"

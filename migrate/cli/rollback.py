@@ -9,7 +9,7 @@ from functools import partial
 import typer
 
 from migrate.cli import next_step
-from migrate.cli.changes import DRY_RUN, EXECUTE, YES, ask, carry_out, check_flags
+from migrate.cli.changes import DRY_RUN, EXECUTE, YES, ask, carry_out, check_flags, report_dry_run
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit, show
 from migrate.cli.typer_parameters import WIDE, option, with_options
@@ -75,7 +75,10 @@ def rollback(
         raise Refused(change.refusals)
     if not execute:
         emit(restoration_table(change.partitions, sys.stdout, wide=wide), end="")
-        log.info(f"dry run: {_would_change(change.partitions)}; nothing was changed; add --execute")
+        would_change = _would_change(change.partitions)
+        report_dry_run(
+            f"dry run: {would_change}; nothing was changed; add --execute", requested=dry_run
+        )
         return
     question = f"{_changes(change.partitions)} of group {group}?"
     outcome = carry_out(

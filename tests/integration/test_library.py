@@ -41,6 +41,12 @@ def test_library_commits_and_rolls_back_like_commands(
     # With the header and the total.
     assert len(dry.stdout.splitlines()) == 2 + len(looked_at.plan.partitions)
 
+    # With -q, a forgotten --execute is still reported.
+    result = "dry run: 3 of 3 offsets would change; nothing was committed; add --execute\n"
+    dry_run = ("commit-group", "-q", chk, "--group", group, "-b", servers)
+    assert migrate(*dry_run).stderr.endswith(result)
+    assert "dry run" not in migrate(*dry_run, "--dry-run").stderr
+
     back = tmp_path / "back.json"
     done = library.commit_group(
         chk, group=group, bootstrap_servers=servers, execute=True, rollback_file=back
@@ -66,7 +72,9 @@ def test_library_commits_and_rolls_back_like_commands(
     assert f"Kafka properties from MIGRATE_KAFKA_CONFIG: {config}" in again.stderr
     quiet = migrate("rollback", "-q", back)
     assert quiet.stdout == shown.stdout
-    assert quiet.stderr == ""
+    result = "dry run: 3 offsets would change, including 2 to be removed; nothing was changed"
+    assert quiet.stderr == f"{result}; add --execute\n"
+    assert migrate("rollback", "-q", "--dry-run", back).stderr == ""
     undone = library.rollback(back, kafka_properties={"sasl.password": "hunter2"})
     assert (undone.outcome, undone.refusals) == (None, ())
     assert broker.committed(group) == after

@@ -170,7 +170,10 @@ def test_plan_of_moved_savepoint_is_refused_until_made_from_new_path(
     old, new = tmp_path / "savepoint-1-a", tmp_path / "savepoint-1-b"
     write_source(old, {0: splits(topic, [3, 4])})
     move = ["commit-group", "--group", f"g-{topic}"] if to_group else ["to-spark"]
-    write = ["--execute", "--yes"] if to_group else ["--checkpoint-dir", str(tmp_path / "query")]
+    back = tmp_path / "back.json"
+    write = ["--checkpoint-dir", str(tmp_path / "query")]
+    if to_group:
+        write = ["--execute", "--yes", "--rollback-file", str(back)]
     move += ["-b", broker.bootstrap_servers]
     assert migrate(*move, old, "--plan-out", tmp_path / "old.json").code == 0
     old.rename(new)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from migrate.cli import next_step
-from migrate.cli.changes import DRY_RUN, EXECUTE, YES, ask, check_flags
+from migrate.cli.changes import DRY_RUN, EXECUTE, YES, ask, check_flags, report_dry_run
 from migrate.cli.exit_codes import Exit
 from migrate.cli.kafka_environment import with_flink_environment
 from migrate.cli.terminal import emit, say
@@ -116,7 +116,7 @@ def cut_over(
             *(["--adopt"] if adopt else ()),
         ]
         command = next_step.command("cut-over", spec, *options, "--execute")
-        log.info(_verdict(command, result, back=back))
+        report_dry_run(_verdict(command, result, back=back), requested=dry_run)
         return
     for line in result_lines(result.record) if not back else ():
         log.info(line)
