@@ -583,6 +583,11 @@ LOCATION_INSIDE_QUERY = refusal(
     "two queries would be mixed",
     "choose a directory outside of this location",
 )
+LOCATION_IS_CHECKPOINT = refusal(
+    "location-is-checkpoint",
+    "{directory} is a Flink savepoint or checkpoint directory, which is the input of a move",
+    "pass it as CHK, and choose a new directory for {option.checkpoint_dir}",
+)
 LOCATION_NOT_A_DIRECTORY = refusal(
     "location-not-a-directory",
     "{directory} is a file or a symbolic link, or one of its parent directories is a file",

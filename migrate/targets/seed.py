@@ -22,15 +22,16 @@ import contextlib
 import json
 import posixpath
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from decoder.metadata.layout import MAGIC
-from decoder.storage import METADATA_FILE, join
+from decoder.storage import METADATA_FILE, checkpoint_number, join
 from migrate.inputs.offsets_json import NextOffsets, starting_offsets
 from migrate.model.catalog import (
     LOCATION_IN_USE,
     LOCATION_INSIDE_CHECKPOINT,
     LOCATION_INSIDE_QUERY,
+    LOCATION_IS_CHECKPOINT,
     LOCATION_NOT_A_DIRECTORY,
     LOCATION_NOT_EMPTY,
     LOCATION_UNFINISHED,
@@ -39,6 +40,7 @@ from migrate.model.catalog import (
 from migrate.model.errors import Refused
 from migrate.model.warning import warn
 from migrate.model.warning_catalog import UNFINISHED_SEED
+from migrate.storage.files import Files
 from migrate.storage.new_file import new_directory, write_pieces
 from migrate.storage.recognize_file import looks_like_location
 from migrate.targets.location import LocalDirectory, Location
@@ -63,7 +65,8 @@ def check_free(location: Location) -> None:
 
     Raises:
         Refused: the directory is not empty, is a file or a link, or is inside a savepoint, a job's
-            checkpoint directory, or the checkpoint location of a query.
+            checkpoint directory, or the checkpoint location of a query. A savepoint or a job's
+            checkpoint directory has its own reason.
         OSError: the directory cannot be listed.
     """
     names = location.names()
@@ -76,6 +79,10 @@ def check_free(location: Location) -> None:
         raise Refused(LOCATION_UNFINISHED(directory=location.name))
     if names & FILES_OF_A_QUERY:
         raise Refused(LOCATION_IN_USE(directory=location.name))
+    if _is_of_flink(*location.to_read, names) or any(
+        checkpoint_number(name) is not None for name in names
+    ):
+        raise Refused(LOCATION_IS_CHECKPOINT(directory=location.name))
     raise Refused(LOCATION_NOT_EMPTY(directory=location.name))
 
 
@@ -83,17 +90,25 @@ def _check_outside_others(location: Location) -> None:
     path, files = location.to_read
     for _ in range(_PARENT_LEVELS):
         path = posixpath.dirname(path)
-        names, head, is_query = None, b"", False
+        names: Collection[str] = ()
+        is_query = False
         with contextlib.suppress(OSError):  # the user might lack permission to read this parent
-            names = files.list_directory(path)
-            if METADATA_FILE in (names or ()):
-                head = files.read_range(join(path, METADATA_FILE), 0, len(_MAGIC))
-            if looks_like_location(names or ()):
+            names = files.list_directory(path) or ()
+            if looks_like_location(names):
                 is_query = files.is_file(join(path, _METADATA))
-        if head == _MAGIC or "taskowned" in (names or ()):
+        if _is_of_flink(path, files, names):
             raise Refused(LOCATION_INSIDE_CHECKPOINT(directory=location.name, path=path))
         if is_query:
             raise Refused(LOCATION_INSIDE_QUERY(directory=location.name, path=path))
+
+
+def _is_of_flink(path: str, files: Files, names: Collection[str]) -> bool:
+    """Return whether a directory with these entries is a checkpoint, a savepoint, or a job's."""
+    head = b""
+    if METADATA_FILE in names:
+        with contextlib.suppress(OSError):
+            head = files.read_range(join(path, METADATA_FILE), 0, len(_MAGIC))
+    return head == _MAGIC or "taskowned" in names
 
 
 def write_seed(

@@ -244,6 +244,9 @@ def test_location_next_to_parquet_metadata_is_accepted(tmp_path: Path) -> None:
     lake, chk = tmp_path / "lake", tmp_path / "chk-7"
     lake.mkdir()
     (lake / "_metadata").write_bytes(b"PAR1 and more")
+    with pytest.raises(Refused) as refused:
+        check_free(location(str(lake)))
+    assert refused.value.codes == ["location-not-empty"]
     check_free(location(str(lake / "_checkpoint")))
     write_source(chk, {0: splits("t", [1])})
     with pytest.raises(Refused) as refused:
