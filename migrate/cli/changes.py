@@ -26,6 +26,7 @@ from migrate.planning import Plan
 from migrate.storage.new_file import check_new_file
 
 if TYPE_CHECKING:
+    from migrate.moves.options import KafkaArguments
     from migrate.targets.group.commit import ChangeOutcome
 
 PLAN_TO_APPLY = declared_option(PlanArguments, "plan")
@@ -136,7 +137,10 @@ def show_plan(move: Plan, *, needed: bool, wide: bool = False) -> None:
 
 
 def carry_out(
-    change: Callable[[], ChangeOutcome], group: str, rollback_path: Path
+    change: Callable[[], ChangeOutcome],
+    group: str,
+    rollback_path: Path,
+    kafka: KafkaArguments | None = None,
 ) -> ChangeOutcome:
     """Change a group, and report the outcome.
 
@@ -144,6 +148,7 @@ def carry_out(
         change: the function that asks the user, writes the rollback file, and changes the group.
         group: the name of the group.
         rollback_path: the rollback file that ``change`` writes.
+        kafka: the connection, for the command that restores the group's offsets.
 
     Raises:
         typer.Exit: the group does not have all of its new offsets, or the name of the rollback
@@ -157,7 +162,7 @@ def carry_out(
         except (OSError, UsageError) as error:  # writing the rollback file failed
             add_notes(error, "nothing was committed")
             raise
-        _report(outcome)
+        _report(outcome, kafka)
     except (KeyboardInterrupt, SystemError) as error:
         # The rollback file is written before the change.
         if not is_interrupt(error):
@@ -165,7 +170,7 @@ def carry_out(
         if rollback_path.exists():
             say(
                 f"interrupted; offsets of group {group} may have been changed; "
-                f"{_how_to_restore(rollback_path)}"
+                f"{_how_to_restore(rollback_path, kafka)}"
             )
         else:
             say("interrupted; nothing was changed")
@@ -173,18 +178,18 @@ def carry_out(
     return outcome
 
 
-def _how_to_restore(rollback_path: Path | None) -> str:
-    command = next_step.command("rollback", str(rollback_path))
+def _how_to_restore(rollback_path: Path | None, kafka: KafkaArguments | None) -> str:
+    command = next_step.command("rollback", str(rollback_path), kafka=kafka)
     return f"to show the changed offsets, run `{command}`; to restore them, add --execute"
 
 
-def _report(outcome: ChangeOutcome) -> None:
+def _report(outcome: ChangeOutcome, kafka: KafkaArguments | None) -> None:
     from migrate.report.plan import outcome_lines
 
     code = _exit_code(outcome)
     show("\n".join(outcome_lines(outcome)), needed=code is not None)
     if code is Exit.NOT_VERIFIED:
-        say(_how_to_restore(outcome.rollback_path))
+        say(_how_to_restore(outcome.rollback_path, kafka))
     if outcome.rollback_path is not None:
         try:
             emit(str(outcome.rollback_path))

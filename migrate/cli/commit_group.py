@@ -126,7 +126,7 @@ def commit_group(
     name = change.group.name
     question = f"commit {counted(len(change.new_offsets), 'offset')} for group {name}?"
     outcome = carry_out(
-        lambda: change.execute(lambda: ask(question, yes)), name, change.rollback_path
+        lambda: change.execute(lambda: ask(question, yes)), name, change.rollback_path, arguments
     )
     origin = change.plan.origin
     if check := next_step.verification(chk, plan, origin, f"group:{name}", arguments):

@@ -82,7 +82,7 @@ def rollback(
         return
     question = f"{_changes(change.partitions)} of group {group}?"
     outcome = carry_out(
-        lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path
+        lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path, kafka
     )
     if outcome.rollback_path is not None:
         back = next_step.command("rollback", outcome.rollback_path, kafka=kafka)

@@ -203,8 +203,8 @@ def plan_path(name: str, path: str) -> Path:
 def other_command_error(name: str, plan: Plan) -> UsageError:
     """Return the error for a plan that was made for a different command or a different group."""
     command = shlex.join(plan.target.command)
-    apply = shlex.join(plan.target.apply_command(name))
-    way_out = f", or apply this plan with `migrate {apply}`" if name != "this" else ""
+    apply = shlex.join(plan.apply_command(name))
+    way_out = f", or apply this plan with `{apply}`" if name != "this" else ""
     return UsageError(
         f"{name} is a plan for {command}; create a plan for this command with "
         f"{option('plan_out')}{way_out}"

@@ -227,9 +227,10 @@ def _parse_target(target: str) -> Side:
     if similar := with_known_prefix(target, ("spark", "group")):
         raise UsageError(f"{target}: no such target; did you mean {similar}?")
     if target.startswith(("json:", "csv:", "broker:")):
+        brokers = " -b HOST:PORT" if target.startswith("broker:") else ""
         raise UsageError(
             f"{target}: verify requires spark:DIR or group:NAME; to compare any two sides, run "
-            f"`migrate diff CHK {target}`"
+            f"`migrate diff CHK {target}{brokers}`"
         )
     if target.startswith(PLAN_PREFIX):
         raise UsageError(

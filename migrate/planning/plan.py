@@ -252,6 +252,15 @@ class Plan:
     def topics(self) -> set[str]:
         return {planned.topic for planned in self.partitions}
 
+    def apply_command(self, path: str) -> tuple[str, ...]:
+        """Return the words of the command that applies the plan in the file ``path``.
+
+        The Kafka clusters that the plan requires are placeholders, such as ``HOST:PORT``.
+        """
+        brokers = () if self.cluster_id is None else ("-b", "HOST:PORT")
+        other_cluster = ("--to-kafka-config", "FILE") if self.is_translated else ()
+        return ("migrate", *self.target.apply_command(path), *brokers, *other_cluster)
+
     @property
     def is_translated(self) -> bool:
         """True if the target reads from a different cluster than the job does."""

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iterator[str]:
     """Yield a plan: origin, target, partitions, warnings, and the command that applies it."""
-    yield f"plan made at {plan.made_at.isoformat(timespec='seconds')}\n"
+    at_this_time = "" if plan.cluster_id is None else "; Kafka's offsets and LAG are of this time"
+    yield f"plan made at {plan.made_at.isoformat(timespec='seconds')}{at_this_time}\n"
     stopped = " (stop-with-savepoint)" if plan.origin.stopped else ""
     yield f"from:    {printable(plan.origin.title)}, {printable(plan.origin.pointer)}{stopped}\n"
     yield f"to:      {printable(plan.target.title)}\n"
@@ -32,11 +33,8 @@ def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iter
     yield "\n"
     for warning in plan.warnings:
         yield f"warning: {printable(warning)}\n"
-    command = printable(shlex.join(["migrate", *plan.target.apply_command(name)]))
-    brokers = "" if plan.cluster_id is None else " -b HOST:PORT"
-    brokers += " --to-kafka-config FILE" if plan.is_translated else ""
-    whole = counted(len(plan.partitions), "partition")
-    yield f"{whole}; apply: {command}{brokers}\n"
+    command = printable(shlex.join(plan.apply_command(name)))
+    yield f"{counted(len(plan.partitions), 'partition')}; apply: {command}\n"
 
 
 def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:

@@ -168,7 +168,8 @@ def test_interrupted_rollback_reports_newest_rollback_file(case: Case) -> None:
     assert trap.triggered.wait(_SOON)
     code, stdout, stderr = _stop(process, signal.SIGINT)
     assert (code, stdout) == (130, ""), stderr
-    assert f"run `migrate rollback {case.back}`; to restore them, add --execute" in stderr
+    restore = f"migrate rollback {case.back} -b {case.proxy.address}"
+    assert f"run `{restore}`; to restore them, add --execute" in stderr
     assert case.held.items() <= case.committed().items()
     assert case.files() == ["rollback-back.json", "rollback.json"]
     restored = migrate(

@@ -12,6 +12,7 @@ from migrate import show
 from migrate.inputs.spark_query import QueryLocation
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.planning import Plan
+from migrate.planning.plan_file import read_plan
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
 from tests.support.checkpoints import splits, write_source
@@ -36,6 +37,7 @@ def test_show_plan_lists_positions_and_command_that_applies_plan(chk: Path, tmp_
     assert (shown.code, shown.stderr) == (0, "")
     assert f"checkpoint 7, {chk}" in shown.stdout
     assert "nothing was checked against Kafka" in shown.stdout
+    assert "of this time" not in shown.stdout
     rows = _rows(shown.stdout)
     assert [row[0:3] for row in rows if row[:1] == ["orders"]] == [
         ["orders", "0", "3"],
@@ -61,10 +63,14 @@ def test_suggested_command_for_group_plan_contains_execute(
     assert saved.code == 0, saved.stderr
     apply = "migrate commit-group --group g --plan plan.json --execute -b"
     assert saved.stderr.endswith(f"review it, and then run: {apply} localhost:1\n")
-    assert migrate("show", "plan.json").stdout.endswith(f"; apply: {apply} HOST:PORT\n")
+    shown = migrate("show", "plan.json").stdout
+    assert shown.endswith(f"; apply: {apply} HOST:PORT\n")
+    # The group and the logs may have changed since then.
+    made_at = read_plan(tmp_path / "plan.json").made_at.isoformat(timespec="seconds")
+    assert shown.startswith(f"plan made at {made_at}; Kafka's offsets and LAG are of this time\n")
     other = migrate("to-spark", "--plan", "plan.json", "-b", "localhost:1")
     assert other.code == 2
-    assert f"apply this plan with `{apply.removesuffix(' -b')}`" in other.stderr
+    assert f"apply this plan with `{apply} HOST:PORT`" in other.stderr
 
 
 def test_show_plan_reports_stop_with_savepoint(tmp_path: Path) -> None:

@@ -27,8 +27,10 @@ def test_interrupt_inside_kafka_client_raises_keyboard_interrupt(
             raise SystemError("returned a result with an exception set") from interrupt
 
     with pytest.raises(KeyboardInterrupt):
-        carry_out(change, "orders", path)
-    assert f"migrate rollback {path}" in " ".join(capsys.readouterr().err.split())
+        carry_out(change, "orders", path, {"kafka_config": "client.properties"})
+    assert f"migrate rollback {path} --kafka-config client.properties" in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
 def test_unrelated_system_error_is_not_converted_to_interrupt(tmp_path: Path) -> None:
