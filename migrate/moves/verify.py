@@ -57,6 +57,7 @@ from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import Verification, VerifiedPartition, verify_group, verify_query
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path
 from migrate.targets.group.rollback_file import (
+    RollbackFile,
     cut_over_folders,
     history,
     superseded_commits,
@@ -447,8 +448,20 @@ def _verify_group(
             for place, (path, change) in superseded.items()
         },
         recreated=expected.recreated(snapshot),
+        recreated_since_commit=_recreated_since_commit(changes, snapshot),
     )
     is_known = written or superseded or verification.verified
     if expected.plan is None and group.committed and not is_known:
         warn(GROUP_ORIGIN_UNKNOWN(side=side.label))
     return verification
+
+
+def _recreated_since_commit(
+    changes: Sequence[tuple[Path, RollbackFile]], snapshot: ClusterSnapshot
+) -> set[str]:
+    """Return the topics that have a different ID than in the newest change of their offsets."""
+    ids: dict[str, str] = {}
+    for _, change in changes:  # newest first
+        ids = {**change.topic_ids, **ids}
+    now = snapshot.topic_ids
+    return {topic for topic, then in ids.items() if topic in now and now[topic] != then}

@@ -27,7 +27,9 @@ group before its consumers start. The outcome of a partition depends on its comm
   is not verified. Consumers that started at the offset from ``migrate``, consumers that skipped
   records, a Flink job that is still running, and ``migrate`` itself (with its rollback file in a
   different directory) are indistinguishable.
-- No committed offset: ``MISSING``.
+- No committed offset: ``MISSING``; ``RECREATED`` if a rollback file shows that the topic was
+  recreated since ``migrate`` committed its offset, because Kafka removes the offsets of a deleted
+  topic.
 
 If a partition is still at ``earliest`` in the checkpoint, the job has read none of its records. In
 that case, any start offset up to the current log start offset is correct, because the log has no
@@ -91,12 +93,14 @@ class VerifiedPartition(PartitionRow):
             if there is no such offset, or if it is unknown.
         records: the number of offsets that are lost, repeated, expired, or passed ("moved on"),
             some of which may have no record; 0 for other outcomes.
+        added: True if the checkpoint or the plan lacks the partition.
     """
 
     expected: Start
     started: int | None
     outcome: StartOutcome
     records: int = 0
+    added: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,12 +322,15 @@ def verify_group(
     written_by_us: Container[TopicPartition] = (),
     superseded: Mapping[TopicPartition, tuple[str, int]] | None = None,
     recreated: Container[str] = (),
+    recreated_since_commit: Container[str] = (),
 ) -> Verification:
     """Check the start offsets of a consumer group.
 
     ``written_by_us`` contains the partitions that still match the result of the newest rollback
     file. ``superseded`` contains the partitions with newer commits by other clients, with the name
-    of the rollback file and the offset that ``migrate`` committed. Metadata from another client may
+    of the rollback file and the offset that ``migrate`` committed. ``recreated_since_commit``
+    contains the topics with a different ID than in the newest rollback file; they were recreated if
+    the group has no offset. Metadata from another client may
     mean that records beyond the offset were processed; in that case, the start of its consumers is
     unknown. If the leader epoch of an offset is later than the partition's current epoch, the
     offset belongs to an earlier topic with the same name, and Java consumers do not start from this
@@ -342,6 +349,8 @@ def verify_group(
     partitions = tuple(
         replace(partition, outcome=StartOutcome.UNKNOWN)
         if partition.outcome is StartOutcome.OK and partition.topic_partition in marked
+        else replace(partition, outcome=StartOutcome.RECREATED)
+        if partition.outcome is StartOutcome.MISSING and partition.topic in recreated_since_commit
         else partition
         for partition in target.verify(expected, new_at_earliest)
     )
@@ -406,7 +415,10 @@ class _Target:
         for topic_partition, start in sorted(starts.items(), key=lambda item: item[0]):
             outcome, records = self._outcome(topic_partition, start)
             started = self.starts.get(topic_partition)
-            partitions.append(VerifiedPartition(*topic_partition, start, started, outcome, records))
+            added = topic_partition not in expected.starts
+            partitions.append(
+                VerifiedPartition(*topic_partition, start, started, outcome, records, added)
+            )
         return tuple(partitions)
 
     def _outcome(
@@ -414,9 +426,9 @@ class _Target:
     ) -> tuple[StartOutcome, int]:
         """Return the outcome of a partition, and the number of affected offsets.
 
-        The outcome is the first one that applies: ``RECREATED``, ``UNKNOWN``, ``MISSING``,
-        ``GONE``, ``LOST`` (unless another client may have committed), ``EXPIRED``, ``BEYOND_END``,
-        ``SUSPECT``, and then the remaining outcomes.
+        The outcome is the first one that applies: ``RECREATED``, ``UNKNOWN``, ``GONE``,
+        ``MISSING``, ``LOST`` (unless another client may have committed), ``EXPIRED``,
+        ``BEYOND_END``, ``SUSPECT``, and then the remaining outcomes.
         """
         if topic_partition[0] in self.recreated:
             return StartOutcome.RECREATED, 0
@@ -427,11 +439,11 @@ class _Target:
         present = log.leader_epoch if log is not None else None
         if epoch is not None and present is not None and epoch > present:
             return StartOutcome.RECREATED, 0
+        if self.logs is not None and log is None:
+            return StartOutcome.GONE, 0
         outcome, records = _compare(expected, self.starts.get(topic_partition), log)
         if outcome is StartOutcome.MISSING:
             return outcome, records
-        if self.logs is not None and log is None:
-            return StartOutcome.GONE, 0
         if outcome is StartOutcome.LOST:
             if topic_partition not in self.committed_by_others:
                 return outcome, records

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from migrate.model.option_names import option
-from migrate.model.policies import OnExpired
+from migrate.model.policies import Gone, OnExpired
 from migrate.model.positions import SPARK_PREFIX, format_start
 from migrate.model.wording import counted, join_some, printable
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition
@@ -101,6 +101,7 @@ def outcome_lines(verification: Verification, *, allow_moved_on: bool = False) -
             "the seed's source numbers; then move again to a new checkpoint location, because "
             "this one contains the wrong batch"
         )
+    yield from _about_missing_offsets(verification)
     unlisted = sum(
         row.outcome is StartOutcome.UNKNOWN and row.started is None
         for row in verification.partitions
@@ -155,14 +156,49 @@ def _meanings() -> dict[StartOutcome, str]:
         f"continue with {option('on_expired', OnExpired.EARLIEST)}",
         StartOutcome.BEYOND_END: "the target's next offset is higher than the log end offset; the "
         "topic was recreated, or this is a different cluster than the job's",
-        StartOutcome.RECREATED: "the topic was recreated after the plan was created, so the "
-        "offsets are of a different log; create a new plan",
+        StartOutcome.RECREATED: "the topic was recreated after the plan was created or applied, "
+        "so the positions are of a different log; move again from a checkpoint of the new topic",
         StartOutcome.SUSPECT: "most records below the offset are newer than the checkpoint; the "
         "topic was recreated, this is a different cluster than the job's, or producers set later "
         "timestamps; verify the plan that was applied (plan:FILE), which contains the topics' IDs",
         StartOutcome.GONE: "the broker has no such topic or partition; check that these are the "
-        "brokers of the move",
+        "brokers of the move; if the topic was deleted, create a plan without it "
+        f"({option('gone', Gone.SKIP)}), and verify this plan (plan:FILE)",
     }
+
+
+def _about_missing_offsets(verification: Verification) -> Iterator[str]:
+    """Yield the reasons why partitions of the broker have no start offset in the target."""
+    missing = StartOutcome.MISSING
+    rows = [row for row in verification.partitions if row.outcome is missing]
+    rows = [row for row in rows if row.started is None]
+    in_checkpoint = sum(not row.added for row in rows)
+    added = [row.name for row in rows if row.added]
+    is_query = verification.target.startswith(SPARK_PREFIX)
+    if is_query and rows:
+        yield (
+            f"{missing.value} ({len(rows)}): the query has no start offset for these partitions; "
+            "it does not read the topic, or the partition was added after the seed was written, "
+            "and the log may no longer contain its first records; check that this is the query's "
+            "checkpoint location, and move again to a new one"
+        )
+    if is_query:
+        return
+    source = "checkpoint" if verification.plan is None else "plan"
+    if in_checkpoint:
+        yield (
+            f"{missing.value} ({in_checkpoint}): the group has no offset for these partitions, so "
+            "its consumers start according to auto.offset.reset; nothing was committed (as in a "
+            "dry run), a rollback removed the offsets, or Kafka removed them because they expired "
+            "or the topic was recreated; unless you rolled back, move again"
+        )
+    if added:
+        yield (
+            f"{missing.value} ({len(added)}): {printable(join_some(added, _MAX_SHOWN))} is not in "
+            f"the {source}, usually because the partition was added later; the group has no offset "
+            "for it, so its consumers start according to auto.offset.reset; set "
+            "auto.offset.reset=earliest, or move again to commit an offset"
+        )
 
 
 def _how_to_accept(*, allow_moved_on: bool) -> str:

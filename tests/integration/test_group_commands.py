@@ -417,6 +417,41 @@ def test_verify_reports_missing_offset_and_offset_that_duplicates_records(
     assert "1 ok, 1 repeated (up to 2 offsets), 1 missing" in result.stdout
 
 
+def test_verify_explains_group_offsets_lost_since_commit(
+    tmp_path: Path, broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: A deleted, recreated, or extended topic was "missing", without an explanation.
+
+    Kafka removes the group's offsets of a deleted topic. A rollback file shows a recreated topic.
+    """
+    monkeypatch.chdir(tmp_path)
+    other, base = f"other-{topic}", ("-b", broker.bootstrap_servers)
+    broker.create_topic(other, 1)
+    broker.produce(other, 0, map(str, range(10)))
+    positions = {0: [*splits(topic, [3, 4, 5]), *splits(other, [6])]}
+    chk = write_source(tmp_path / "chk-7", positions)
+    move = migrate("commit-group", chk, "--group", group, *base, "--execute", "--yes")
+    assert move.code == 0, move.stderr
+    verify = ("verify", chk, f"group:{group}", *base)
+    assert migrate(*verify).code == 0
+    broker.add_partitions(topic, 4)
+    added = migrate(*verify)
+    assert added.code == 5 and f"group:{group}: 4 ok, 1 missing" in added.stdout
+    assert f"missing (1): {topic}-3 is not in the checkpoint" in added.stderr
+    broker.delete_topic(other)
+    deleted = migrate(*verify)
+    assert deleted.code == 5 and f"group:{group}: 3 ok, 1 missing, 1 gone" in deleted.stdout
+    assert "gone (1): the broker has no such topic or partition" in deleted.stderr
+    broker.create_topic(other, 1)
+    recreated = migrate(*verify)
+    assert recreated.code == 5
+    assert f"group:{group}: 3 ok, 1 missing, 1 topic recreated" in recreated.stdout
+    Path(move.stdout.strip()).unlink()
+    unknown = migrate(*verify)
+    assert unknown.code == 5 and f"group:{group}: 3 ok, 2 missing" in unknown.stdout
+    assert "missing (1): the group has no offset for these partitions" in unknown.stderr
+
+
 @pytest.mark.parametrize("flinks", [False, True], ids=["by a consumer", "as Flink does it"])
 def test_verify_is_inconclusive_once_group_has_newer_commits(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path, flinks: bool

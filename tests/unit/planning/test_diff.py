@@ -913,7 +913,7 @@ def test_newer_commits_are_accepted_only_if_all_other_partitions_are_verified() 
     assert not verify_group(side({}), group({}), None, new_at_earliest=True).verified_or_moved_on
 
 
-def test_verify_reports_partition_added_after_commit_as_missing() -> None:
+def test_verify_explains_partition_added_after_commit() -> None:
     checked = verify_group(
         side({0: 5}),
         group({0: (5, "")}),
@@ -921,6 +921,42 @@ def test_verify_reports_partition_added_after_commit_as_missing() -> None:
         new_at_earliest=True,
     )
     assert [p.outcome for p in checked.partitions] == [StartOutcome.OK, StartOutcome.MISSING]
+    (line,) = outcome_lines(checked)
+    assert line.startswith("missing (1): t-1 is not in the checkpoint, usually because")
+
+
+def test_verify_explains_partitions_without_group_offset() -> None:
+    """Regression: Unlike each other outcome, ``missing`` had no explanation."""
+    checked = verify_group(
+        side({0: 5, 1: 5, 2: 5, 3: 5}),
+        group({0: (5, "")}),
+        logs({0: (0, 20), 1: (0, 20), 2: (0, 20)}),
+        new_at_earliest=True,
+    )
+    missing, gone = outcome_lines(checked)
+    assert missing.startswith("missing (2): the group has no offset for these partitions")
+    assert gone.startswith("gone (1): the broker has no such topic or partition")
+
+
+def test_verify_reports_topic_recreated_since_commit() -> None:
+    """Kafka removes the offsets of a deleted topic. A later commit is of the new topic."""
+    checked = verify_group(
+        side({0: 5, 1: 5}),
+        group({0: (5, "")}),
+        logs({0: (0, 20), 1: (0, 20)}),
+        new_at_earliest=True,
+        recreated_since_commit={"t"},
+    )
+    assert [p.outcome for p in checked.partitions] == [StartOutcome.OK, StartOutcome.RECREATED]
+
+
+def test_verify_explains_partitions_without_start_in_query() -> None:
+    query = QueryStart(PositionSet("spark:q", {("t", 0): 5}))
+    checked = verify_query(
+        side({0: 5, 1: 5}), query, logs({0: (0, 9), 1: (4, 9)}), new_at_earliest=True
+    )
+    line, *_ = outcome_lines(checked)
+    assert line.startswith("missing (1): the query has no start offset for these partitions")
 
 
 # -- the commands --------------------------------------------------------------------------------
