@@ -124,7 +124,7 @@ def save_plan(
     move.check()
     check_before_writing_plan(request, move, check_job_of_plan(request, move))
     move.save(file)
-    apply = next_step.command(*move.target.apply_command(path), kafka=arguments)
+    apply = next_step.application(move, path, arguments)
     log.info(f"wrote {path}; review it, and then run: {apply}")
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import posixpath
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+from decoder.urls import redact_url
 
 if TYPE_CHECKING:
     from migrate.model.positions import Origin
     from migrate.moves.options import KafkaArguments, MoveArguments
+    from migrate.planning import Plan
 
 
 _CONNECTION_FLAGS = {
@@ -27,11 +30,23 @@ _CHOICE_FLAGS = {
 }
 
 
-def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
-    """Return a ``migrate`` command with its Kafka options, but without the values of ``-X``."""
-    options = _options(_CONNECTION_FLAGS, kafka or {})
-    more = " -X …" if kafka and kafka.get("kafka_properties") else ""
-    return shlex.join(["migrate", *(os.fspath(word) for word in words), *options]) + more
+def command(
+    *words: str | os.PathLike[str], kafka: KafkaArguments | None = None, more: Iterable[str] = ()
+) -> str:
+    """Return a ``migrate`` command with its Kafka options, but without the values of ``-X``.
+
+    ``more`` contains the options after the Kafka options.
+    """
+    options = (*_options(_CONNECTION_FLAGS, kafka or {}), *more)
+    properties = " -X …" if kafka and kafka.get("kafka_properties") else ""
+    return shlex.join(["migrate", *(os.fspath(word) for word in words), *options]) + properties
+
+
+def application(plan: Plan, path: str, arguments: MoveArguments) -> str:
+    """Return the command that applies a saved plan, and that queries Flink if the plan has."""
+    flink = arguments.get("flink_rest") if plan.queried_flink else None
+    words = ("--flink-rest", redact_url(flink)) if flink is not None else ()
+    return command(*plan.target.apply_command(path), kafka=arguments, more=words)
 
 
 def _options(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator[str]:

@@ -125,8 +125,7 @@ def check_job(
     """
     if origin.kind == "batch":
         warn(QUERY_MAY_RUN())
-    is_of_flink = origin.kind == "checkpoint" or origin.group is not None
-    judgment = judge(origin, flink_rest if is_of_flink else None)
+    judgment = judge(origin, flink_rest if origin.is_of_flink else None)
     if refusals := job_refusals(
         judgment, allow_ran_on=allow_ran_on, source_group=source_group, saved=saved
     ):

@@ -390,6 +390,13 @@ FLINK_ERROR = service_error(
     "{option.flink_rest:{address}}: Flink answered {status} {reason}",
     "check that this is the address of the JobManager, and read the JobManager's log",
 )
+FLINK_NOT_QUERIED_SINCE_PLAN = refusal(
+    "flink-not-queried-since-plan",
+    "the plan was made with {option.flink_rest}; without this option, migrate cannot determine "
+    "whether the job was restarted after the plan was made",
+    "add {option.flink_rest:URL}; if the JobManager no longer exists, make a new plan without this "
+    "option, and check for a restart with {option.source_group:G} (the job's group)",
+)
 FLINK_TIMEOUT = service_error(
     "flink-timeout",
     "{option.flink_rest:{address}}: no complete answer within {seconds} s",

@@ -133,6 +133,11 @@ class Origin:
         return f"{'savepoint' if is_savepoint else self.kind} {self.number}"
 
     @property
+    def is_of_flink(self) -> bool:
+        """Return whether Flink can show if the reader of the positions is running."""
+        return self.kind == "checkpoint" or self.group is not None
+
+    @property
     def group(self) -> str | None:
         """Return the consumer group's name, or None if the origin is something else."""
         if self.kind == "positions" and self.pointer.startswith(GROUP_PREFIX):

@@ -114,6 +114,8 @@ def make_move(
             # The plan may be applied in a different directory. Resolve links, as the decoder does.
             origin = replace(plan.origin, pointer=os.path.realpath(pointer))
             plan = replace(plan, origin=origin)
+        if request.flink_rest is not None and plan.origin.is_of_flink:
+            plan = replace(plan, queried_flink=True)
         if request.to_kafka.is_given:
             from migrate.moves.translate import translate_plan  # imported here; few moves need it
 

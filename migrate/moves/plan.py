@@ -13,6 +13,7 @@ from migrate.inputs.ask_broker import ask_broker
 from migrate.inputs.before_move import check_before_write, check_job, continued_refusals
 from migrate.inputs.flink.checkpoint_progress import checkpoint_signs
 from migrate.inputs.flink.job_state import Judgment
+from migrate.model.catalog import FLINK_NOT_QUERIED_SINCE_PLAN
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
@@ -139,7 +140,8 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
     """Check that a saved plan is still valid; return the plan with a new cluster snapshot.
 
     Raises:
-        Refused: the cluster, the group, or the job has changed since the plan was made.
+        Refused: the cluster, the group, or the job has changed since the plan was made; or Flink
+            was queried for the plan, but the request has no address of Flink.
         UsageError: arguments cannot be combined, such as a plan and ``chk``.
         InputError: the plan cannot be read.
         BrokerError: the broker did not answer, or it denied the request.
@@ -155,6 +157,10 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
     if plan.cluster_id is not None and not request.kafka.is_given:
         add = option("bootstrap_servers", "HOST:PORT")
         raise UsageError(f"this plan was created with a broker, so it requires a broker; add {add}")
+    # Without Flink, only the commits of the source group show that the job was not restarted.
+    is_shown = request.flink_rest is not None or compared_group(plan) is not None
+    if plan.queried_flink and not (is_shown or plan.allow_ran_on):
+        raise Refused(FLINK_NOT_QUERIED_SINCE_PLAN())
     # Imported here, because most moves read no plan.
     from migrate.moves.translate import check_target_kafka
     from migrate.planning.recheck import current_warnings

@@ -210,6 +210,7 @@ class Plan:
         to_cluster_id, to_topic_ids: the same for the target's cluster; None and empty if both
             clusters are the same.
         source_group: Flink's consumer group, if the user specified it.
+        queried_flink: True if Flink was queried about the job.
         only_some_partitions: True if the user chose partitions.
         topic_pattern: the pattern by which the job finds its topics, if the user passed it.
         source_cluster: the DynamicKafkaSource's ID for the Kafka cluster of the positions; None if
@@ -227,6 +228,7 @@ class Plan:
     cluster_id: str | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     source_group: str | None = None
+    queried_flink: bool = False
     allow_ran_on: bool = False
     only_some_partitions: bool = False
     topic_pattern: str | None = None
@@ -255,11 +257,13 @@ class Plan:
     def apply_command(self, path: str) -> tuple[str, ...]:
         """Return the words of the command that applies the plan in the file ``path``.
 
-        The Kafka clusters that the plan requires are placeholders, such as ``HOST:PORT``.
+        The Kafka clusters and the JobManager that the plan requires are placeholders, such as
+        ``HOST:PORT``.
         """
         brokers = () if self.cluster_id is None else ("-b", "HOST:PORT")
         other_cluster = ("--to-kafka-config", "FILE") if self.is_translated else ()
-        return ("migrate", *self.target.apply_command(path), *brokers, *other_cluster)
+        flink = ("--flink-rest", "URL") if self.queried_flink else ()
+        return ("migrate", *self.target.apply_command(path), *brokers, *other_cluster, *flink)
 
     @property
     def is_translated(self) -> bool:

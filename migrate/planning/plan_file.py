@@ -51,6 +51,7 @@ _SAME_FIELDS = (
     "cluster_id",
     "topic_ids",
     "source_group",
+    "queried_flink",
     "allow_ran_on",
     "only_some_partitions",
     "topic_pattern",
@@ -152,6 +153,8 @@ class PlanFile(Model):
     topic_ids: dict[str, str]
     group: str | None
     source_group: str | None
+    # Plans of earlier releases lack this field.
+    queried_flink: bool = False
     allow_ran_on: bool
     only_some_partitions: bool
     topic_pattern: str | None

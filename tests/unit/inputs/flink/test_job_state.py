@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from migrate.inputs.flink.extract import extract
 from migrate.inputs.flink.job_state import JobState, judge, judge_jobs
 from migrate.inputs.flink.rest_api import CheckpointNumbers, FlinkJob
 from migrate.inputs.watch import Watch
+from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView, LogRange
 from migrate.model.errors import UsageError
 from migrate.model.positions import Origin, target_of
 from migrate.moves.plan import compared_group
@@ -622,6 +624,52 @@ def test_saved_plan_stores_time_of_savepoint(
     monkeypatch.setattr(time, "time", lambda: now() + 2 * 86_400)
     refused = migrate("to-spark", "--plan", tmp_path / "old/plan.json", "--checkpoint-dir", out)
     assert refused.code == 4, refused.stderr
+
+
+@pytest.mark.parametrize("group", [None, "new"])
+def test_plan_made_with_flink_rest_is_refused_if_flink_is_not_queried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str | None
+) -> None:
+    """Regression: The job was restarted after the plan. The suggested command applied the plan.
+
+    The command lacked --flink-rest, so Flink was not queried.
+    """
+    monkeypatch.chdir(tmp_path)
+    asked, jobs = _savepoint(tmp_path, 0), list[tuple[FlinkJob, str | None]]()
+    digits = asked[0].name.split("-")[1]  # type: ignore[union-attr]
+    began, ended = 1, round(1000 * time.time())
+    jobs.append((FlinkJob(digits + "0" * (32 - len(digits)), "x", "FINISHED", began, ended), None))
+    monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: jobs)
+    _answer_numbers(monkeypatch, extract(read_checkpoint(asked[0])).origin.number)
+    view = GroupView("new", False, "Dead", "unknown")
+    logs = {topic: {0: LogRange(0, 90), 1: LogRange(0, 90)} for topic in ("orders", "payments")}
+    snapshot = ClusterSnapshot(logs, "cluster", target_group=view)
+    monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
+    command = ["to-spark"] if group is None else ["commit-group", "--group", group]
+    brokers = [] if group is None else ["-b", "localhost:1"]
+    saved = migrate(*command, *asked, *brokers, "--flink-rest", _URL, "--plan-out", "plan.json")
+    assert saved.code == 0, saved.stderr
+    apply = shlex.split(saved.stderr.splitlines()[-1].partition(": migrate ")[2])
+    assert apply[-2:] == ["--flink-rest", _URL]
+    assert migrate("show", "plan.json").stdout.endswith(" --flink-rest URL\n")
+    refused = migrate(*apply[:-2], *([] if group is None else ["--yes"]))
+    assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+    assert "[flink-not-queried-since-plan]" in refused.stderr
+    assert "; add --flink-rest URL" in refused.stderr
+    jobs.append((_other("RUNNING", _LATER), str(asked[0])))
+    refused = migrate(*apply, *([] if group is None else ["--yes"]))
+    assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+    assert f"job {_OTHER} (x), RUNNING, continued the job" in refused.stderr
+    assert not Path("DIR").exists()
+
+
+def test_plan_made_with_flink_rest_is_applied_without_it_if_restart_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = tmp_path / "plan.json"
+    monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: [])
+    _moved(tmp_path, 0, "--flink-rest", _URL, "--allow-ran-on", "--plan-out", plan)
+    assert migrate("to-spark", "--plan", plan).code == 0
 
 
 def test_saved_plan_stores_path_of_original_checkpoint_for_copy(tmp_path: Path) -> None:
