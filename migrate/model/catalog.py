@@ -433,7 +433,7 @@ GROUP_CHANGED = refusal(
 )
 GROUP_CHANGED_SINCE_PLAN = refusal(
     "group-changed-since-plan",
-    "the group's offset for {partition} has changed from {old} to {new}",
+    "the group's offsets have changed: {partitions:5}",
     "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
     "command",
 )
@@ -613,9 +613,8 @@ LOCATION_UNFINISHED = refusal(
 )
 LOG_END_DECREASED = refusal(
     "log-end-decreased",
-    "the log end offset of {partition} has decreased from {planned} to {log_end}, because records "
-    "were lost or the topic was recreated (before Kafka 2.8, topics have no IDs that would show "
-    "this)",
+    "log end offsets have decreased: {partitions:5}; records were lost, or a topic was recreated "
+    "(before Kafka 2.8, topics have no IDs that would show this)",
     "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
     "command",
 )
@@ -799,13 +798,13 @@ OPEN_TRANSACTION = refusal(
 )
 PARTITION_CREATED_SINCE_PLAN = refusal(
     "partition-created-since-plan",
-    "{partition} did not exist when the plan was created, but exists now",
+    "some partitions did not exist when the plan was created, but exist now: {partitions}",
     "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
     "command",
 )
 PARTITION_DELETED_SINCE_PLAN = refusal(
     "partition-deleted-since-plan",
-    "{partition} no longer exists",
+    "partitions were deleted since the plan was created: {partitions}",
     "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
     "command",
 )
@@ -817,7 +816,7 @@ PARTITION_GONE = refusal(
 )
 PARTITION_NEW_SINCE_PLAN = refusal(
     "partition-new-since-plan",
-    "{partition} is new since the plan was created",
+    "partitions are new since the plan was created: {partitions}",
     "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
     "command",
 )
@@ -849,8 +848,7 @@ PLAN_OF_VERSION_1 = input_error(
 )
 PLANNED_OFFSET_OUTSIDE_LOG = refusal(
     "planned-offset-outside-log",
-    "the log of {partition} now ranges from offset {start} to {end}, so it no longer contains the "
-    "next offset {next_offset}",
+    "the logs no longer contain next offsets of the plan: {partitions:5}",
     "if you are applying a saved plan, create a new one with {option.plan_out}; then rerun the "
     "command",
 )

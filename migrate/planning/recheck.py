@@ -15,9 +15,9 @@ from migrate.model.catalog import (
     PLANNED_OFFSET_OUTSIDE_LOG,
     TOPIC_RECREATED_SINCE_PLAN,
 )
-from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
+from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView, LogRange
 from migrate.model.errors import Refused
-from migrate.model.message import Message
+from migrate.model.message import Message, MessageTemplate
 from migrate.model.positions import format_position
 from migrate.model.warning_catalog import NEW_GROUP
 from migrate.model.wording import counted
@@ -42,7 +42,7 @@ def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
 
 
 def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[Message]:
-    """Yield a refusal for each change in the cluster since the plan was made.
+    """Yield a refusal for each kind of change in the cluster since the plan was made.
 
     New records, and deleted records below the planned offsets, are ignored, because they do not
     change the plan's effect. ``suspect`` is not recomputed, because a topic that was recreated
@@ -60,22 +60,17 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[Mess
     if _is_applied(plan, snapshot):
         yield PLAN_ALREADY_APPLIED()
         return
-    known = {planned.topic_partition: planned for planned in plan.partitions}
+    known = {planned.topic_partition for planned in plan.partitions}
     now = {(topic, n): log for topic, logs in snapshot.topics.items() for n, log in logs.items()}
-    if not plan.only_some_partitions:
-        for topic, partition in sorted(now.keys() - known.keys()):
-            yield PARTITION_NEW_SINCE_PLAN(partition=f"{topic}-{partition}")
-    for topic_partition, planned in known.items():
-        log = now.get(topic_partition)
-        yield from _find_log_changes(planned, log)
-        if log is not None and snapshot.target_group is not None:
-            current = snapshot.target_group.next_offset(*topic_partition)
-            if current != planned.current:
-                yield GROUP_CHANGED_SINCE_PLAN(
-                    partition=planned.name,
-                    old=format_position(planned.current),
-                    new=format_position(current),
-                )
+    changes = dict[MessageTemplate, list[str]]()
+    if not plan.only_some_partitions and (new := sorted(now.keys() - known)):
+        changes[PARTITION_NEW_SINCE_PLAN] = [f"{topic}-{partition}" for topic, partition in new]
+    for planned in plan.partitions:
+        log = now.get(planned.topic_partition)
+        for template, text in _partition_changes(planned, log, snapshot.target_group):
+            changes.setdefault(template, []).append(text)
+    for template, texts in changes.items():
+        yield template(partitions=texts)
 
 
 def current_warnings(plan: Plan, snapshot: ClusterSnapshot | None) -> tuple[str, ...]:
@@ -104,20 +99,27 @@ def _is_applied(plan: Plan, snapshot: ClusterSnapshot) -> bool:
     )
 
 
-def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterator[Message]:
+def _partition_changes(
+    planned: PlannedPartition, log: LogRange | None, group: GroupView | None
+) -> Iterator[tuple[MessageTemplate, str]]:
+    """Yield each change of a partition since the plan was made: its refusal and its text there."""
     name = planned.name
     if log is None:
         if planned.log_end is not None:
-            yield PARTITION_DELETED_SINCE_PLAN(partition=name)
+            yield PARTITION_DELETED_SINCE_PLAN, name
         return
     if planned.log_end is None:
-        yield PARTITION_CREATED_SINCE_PLAN(partition=name)
+        yield PARTITION_CREATED_SINCE_PLAN, name
     if planned.next_offset is not None and not log.covers(planned.next_offset):
-        yield PLANNED_OFFSET_OUTSIDE_LOG(
-            partition=name, start=log.start, end=log.end, next_offset=planned.next_offset
-        )
+        now = f"the log now ranges from {log.start} to {log.end}"
+        yield PLANNED_OFFSET_OUTSIDE_LOG, f"{name} at {planned.next_offset} ({now})"
     if planned.log_end is not None and log.end < planned.log_end:
-        yield LOG_END_DECREASED(partition=name, planned=planned.log_end, log_end=log.end)
+        yield LOG_END_DECREASED, f"{name} from {planned.log_end} to {log.end}"
+    if group is not None:
+        current = group.next_offset(*planned.topic_partition)
+        if current != planned.current:
+            change = f"from {format_position(planned.current)} to {format_position(current)}"
+            yield GROUP_CHANGED_SINCE_PLAN, f"{name} {change}"
 
 
 def signs_of_progress(plan: Plan, snapshot: ClusterSnapshot | None) -> Iterator[str]:

@@ -36,7 +36,7 @@ from migrate.model.warning_catalog import (
 from migrate.model.wording import counted, iso_time, join_some
 from migrate.planning.plan import Plan, PlannedPartition, Verdict
 
-# The maximum number of partitions that a refusal lists.
+# The maximum number of partitions that a refusal, or a line about skipped partitions, lists.
 _MAX_NAMED = 20
 # Verdicts whose messages contain offsets and therefore differ by partition.
 _VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
@@ -263,6 +263,14 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         cost = "".join(_cost(planned))
         if (planned.verdict is not Verdict.OK or cost) and planned.next_offset is not None:
             yield (f"{planned.name}: {planned.verdict.value}, from {planned.next_offset}{cost}")
+    for verdict in (Verdict.TOPIC_GONE, Verdict.PARTITION_GONE):
+        skipped = [
+            planned.name
+            for planned in plan.partitions
+            if planned.verdict is verdict and planned.problem is None
+        ]
+        if skipped:
+            yield f"{join_some(skipped, _MAX_NAMED)}: {verdict.value}, skipped"
     yield from plan.notes
 
 

@@ -225,7 +225,7 @@ def test_recreated_topic_with_fewer_records_is_detected_without_topic_ids(
     refused = _apply(broker, plan)
     assert (refused.code, refused.stdout) == (4, "")
     assert "[log-end-decreased]" in refused.stderr
-    assert f"log end offset of {topic}-0 has decreased from 10 to 5" in refused.stderr
+    assert f"log end offsets have decreased: {topic}-0 from 10 to 5," in refused.stderr
 
 
 def test_edited_plan_is_neither_applied_nor_verified(

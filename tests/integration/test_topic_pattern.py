@@ -132,7 +132,7 @@ def test_plan_with_topic_pattern_is_refused_if_newer_topic_matches(
     broker.create_topic(f"{family}-newer", 1)
     moved = migrate(*base, "--plan", plan, "--execute", "--yes")
     assert (moved.code, moved.stdout) == (4, "")
-    assert f"{family}-newer-0 is new since the plan was created" in moved.stderr
+    assert f"partitions are new since the plan was created: {family}-newer-0" in moved.stderr
     assert broker.committed(group) == {}
 
 

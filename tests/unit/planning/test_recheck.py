@@ -79,7 +79,7 @@ def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
             {"t0": 3, "t1": 4},
             ["the group already has every offset in the plan, so the plan was already applied"],
         ),
-        ({"t0": 3}, ["the group's offset for t-0 has changed from 1 to 3"]),
+        ({"t0": 3}, ["the group's offsets have changed: t-0 from 1 to 3"]),
         ({"t0": 1}, []),
     ):
         now = replace(_cluster(), target_group=_group("g", **offsets))
@@ -96,26 +96,19 @@ def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
         (
             _cluster({"t": {0: LogRange(4, 10), 1: LogRange(0, 3)}}),
             [
-                "the log of t-0 now ranges from offset 4 to 10, so it no longer contains the next "
-                "offset 3",
-                "the log of t-1 now ranges from offset 0 to 3, so it no longer contains the next "
-                "offset 4",
-                "the log end offset of t-1 has decreased from 10 to 3, because records were lost "
-                "or the topic was recreated (before Kafka 2.8, topics have no IDs that would show "
-                "this)",
+                "the logs no longer contain next offsets of the plan: t-0 at 3 (the log now ranges "
+                "from 4 to 10), t-1 at 4 (the log now ranges from 0 to 3)",
+                "log end offsets have decreased: t-1 from 10 to 3; records were lost, or a topic "
+                "was recreated (before Kafka 2.8, topics have no IDs that would show this)",
             ],
         ),
         (
             _cluster({"t": {0: _LOG, 1: _LOG, 2: _LOG, 10: _LOG}, "u": {0: _LOG}}),
-            [
-                "t-2 is new since the plan was created",
-                "t-10 is new since the plan was created",
-                "u-0 is new since the plan was created",
-            ],
+            ["partitions are new since the plan was created: t-2, t-10, u-0"],
         ),
         (
             _cluster({}),
-            ["t-0 no longer exists", "t-1 no longer exists"],
+            ["partitions were deleted since the plan was created: t-0, t-1"],
         ),
         (
             replace(_cluster({}), topic_ids={"t": "another"}),
@@ -151,7 +144,7 @@ def test_skipped_partition_created_after_planning_is_reported(tmp_path: Path) ->
     plan = _plan(tmp_path, then, Policies(gone=Gone.SKIP))
     assert _whats(find_cluster_changes(plan, then)) == []
     assert _whats(find_cluster_changes(plan, _cluster())) == [
-        "t-1 did not exist when the plan was created, but exists now"
+        "some partitions did not exist when the plan was created, but exist now: t-1"
     ]
 
 
@@ -160,9 +153,9 @@ def test_skipped_partition_created_after_planning_is_reported(tmp_path: Path) ->
     [
         (None, []),
         (_group("g", t0=1), []),
-        (_group("g", t0=1, t1=2), ["the group's offset for t-1 has changed from no offset to 2"]),
-        (_group("g", t0=0), ["the group's offset for t-0 has changed from 1 to 0"]),
-        (_group("g"), ["the group's offset for t-0 has changed from 1 to no offset"]),
+        (_group("g", t0=1, t1=2), ["the group's offsets have changed: t-1 from no offset to 2"]),
+        (_group("g", t0=0), ["the group's offsets have changed: t-0 from 1 to 0"]),
+        (_group("g"), ["the group's offsets have changed: t-0 from 1 to no offset"]),
     ],
 )
 def test_changed_offsets_of_target_group_are_reported(
@@ -176,7 +169,9 @@ def test_changed_offsets_of_target_group_are_reported(
 def test_offset_change_of_deleted_partition_is_not_reported_separately(tmp_path: Path) -> None:
     plan = _plan(tmp_path, replace(_cluster(), target_group=_group("g", t0=1, t1=1)))
     now = replace(_cluster({"t": {0: _LOG}}), target_group=_group("g", t0=1))
-    assert _whats(find_cluster_changes(plan, now)) == ["t-1 no longer exists"]
+    assert _whats(find_cluster_changes(plan, now)) == [
+        "partitions were deleted since the plan was created: t-1"
+    ]
 
 
 @pytest.mark.parametrize(

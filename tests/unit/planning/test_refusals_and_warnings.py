@@ -361,10 +361,14 @@ def test_plan_lines_list_partitions_with_losses_or_problems() -> None:
         "t-4: ok, from 5, loses up to 2 records, duplicates up to 3 records",
         "t-5: suspect, from 5",
         "t-7: expired, from 0, loses ? records",
+        "t-6: topic gone, skipped",
         "in order",
         "after all",
     ]
     assert _lines(_planned(0, 5)) == ["1 partition of 1 topic: 1 ok"]
+    gone = [_planned(number, None, Verdict.PARTITION_GONE, lost=None) for number in range(23)]
+    names = ", ".join(f"t-{number}" for number in range(20))
+    assert _lines(*gone)[1:] == [f"{names} and 3 more: partition gone, skipped"]
 
 
 @pytest.mark.parametrize(
