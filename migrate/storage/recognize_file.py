@@ -26,6 +26,8 @@ _ARCHIVES = {
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
 }
 _TAR, _TAR_AT = b"ustar", 257
+# The start of a plan, a rollback file, or a cut-over record (``json_models.OWN_KIND``).
+_OWN_JSON = re.compile(rb'\s*\{\s*"kind":\s*"flink-offset-migrate ([a-z -]+)"')
 _GIT_LFS = b"version https://git-lfs"
 _JAVA_STREAM = b"\xac\xed\x00\x05"
 # The start of a Java object stream in Base64.
@@ -70,11 +72,32 @@ def recognize(head: bytes, path: str) -> str:
             return ""
     if location := _location_of(path, head):
         return f"the file belongs to a Spark query's checkpoint location; pass spark:{location}"
+    if own := _OWN_JSON.match(head):
+        return _advice_for_own_file(own[1].decode(), path)
     if head.lstrip().startswith(b"{"):
         return (
-            f"the file is JSON; if it contains Spark's offsets, pass json:{path}; if it is a saved "
-            f"plan, pass {option('plan', path)} (to verify, plan:{path})"
+            "the file is JSON; if it contains Spark's offsets, `migrate to-spark` and `migrate "
+            f"diff` accept it as json:{path}"
         )
+    return ""
+
+
+def _advice_for_own_file(kind: str, path: str) -> str:
+    """Return what a file of ``migrate`` is, and the commands that accept it."""
+    show = f"to show it, run `migrate show {path}`"
+    match kind:
+        case "plan":
+            apply = f"to apply it, pass {option('plan', path)} (to verify, plan:{path})"
+            return f"the file is a saved plan; {show}; {apply}"
+        case "rollback":
+            return (
+                f"the file is a rollback file; {show}; to roll back, run `migrate rollback {path}`"
+            )
+        case "cut-over":
+            return (
+                "the file is the record of a cut-over; to read it, open record.html in the same "
+                "directory"
+            )
     return ""
 
 

@@ -166,10 +166,13 @@ def test_plan_and_rollback_file_are_refused_as_checkpoint(chk: Path, tmp_path: P
     assert migrate("to-spark", chk, "--plan-out", plan).code == 0
     group = GroupView("g", False, "Dead", "unknown")
     write_file(rollback_file.rollback_file("commit", None, "broker:9092", group, {}, {}), back)
-    for file in (plan, back):
+    for file, advice in (
+        (plan, f"to apply it, pass --plan {plan} (to verify, plan:{plan})"),
+        (back, f"to roll back, run `migrate rollback {back}`"),
+    ):
         named = migrate("to-spark", file)
         assert named.code == 3
-        assert f"if it is a saved plan, pass --plan {file}" in named.stderr
+        assert advice in named.stderr
     swapped = migrate("rollback", plan)
     assert (swapped.code, swapped.stderr) == (
         3,

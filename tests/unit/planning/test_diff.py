@@ -434,7 +434,7 @@ def test_offsets_file_passed_without_json_prefix_gets_hint(tmp_path: Path) -> No
     path.write_text('{"t":{"0":5}}')
     result = migrate("to-spark", path)
     assert (result.code, result.stdout) == (3, "")
-    assert f"if it contains Spark's offsets, pass json:{path}; if it is" in result.stderr
+    assert f"`migrate to-spark` and `migrate diff` accept it as json:{path}" in result.stderr
 
 
 _OTHERS = {
