@@ -33,6 +33,10 @@ _COPY_COMMANDS = {
 _TILDE = re.compile(r"~[^/]*/|~$")
 # The scheme of a store if the user omitted the colon, as in ``s3//bucket/query``.
 _NO_COLON = re.compile(r"(s3[an]?|gs|abfss?|hdfs|webhdfs)//(.*)")
+# The same, if the user omitted both slashes, as in ``s3:bucket/query``.
+_NO_SLASHES = re.compile(r"(s3[an]?|gs|abfss?|hdfs|webhdfs):([^/].*)")
+# A shell variable, which a shell does not expand in single quotes.
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[^}]*\})")
 NO_TILDE = "migrate does not expand ~; write the full path"
 # A path on a Windows drive, or a share on a host. This system would treat it as a file name.
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -142,8 +146,26 @@ def why_no_path(path: str) -> str:
         return f"the URI lacks a colon; did you mean {match[1]}://{match[2]}?"
     if match := _RELATIVE_FILE.fullmatch(path):
         return f"a file: URI requires an absolute path; did you mean file:///{match[1]}?"
+    if match := _NO_SLASHES.fullmatch(path):
+        return f"the URI lacks slashes; did you mean {match[1]}://{match[2]}?"
     # On Windows, such a name is a path (``migrate`` is not tested on Windows).
-    return NO_WINDOWS if os.name != "nt" and _WINDOWS.match(path) else ""
+    if os.name != "nt" and _WINDOWS.match(path):
+        return NO_WINDOWS
+    return "" if os.path.lexists(path) else _why_mistyped(path)
+
+
+def _why_mistyped(path: str) -> str:
+    """Return the reason that a missing path is probably mistyped, or an empty string.
+
+    A new file or directory of this name would be hard to find.
+    """
+    if path != path.strip():
+        return "the path starts or ends with whitespace; omit the whitespace"
+    if len(path) > 1 and path[0] == path[-1] and path[0] in "'\"":
+        return "the path is in quotation marks; omit them"
+    if match := _VARIABLE.search(path):
+        return f"migrate does not expand {match[0]}; write the full path"
+    return ""
 
 
 def local_path(name: str) -> Path:
