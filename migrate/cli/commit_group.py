@@ -132,7 +132,7 @@ def commit_group(
     if check := next_step.verification(chk, plan, origin, f"group:{name}", arguments):
         log.info(f"next, before the group's consumers start: {check}")
     if outcome.rollback_path is not None:
-        back = next_step.command("rollback", outcome.rollback_path, kafka=arguments)
+        back = next_step.rollback(outcome.rollback_path, arguments)
         log.info(f"to preview a rollback: {back}")
 
 

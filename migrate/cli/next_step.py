@@ -49,6 +49,20 @@ def application(plan: Plan, path: str, arguments: MoveArguments) -> str:
     return command(*plan.target.apply_command(path), kafka=arguments, more=words)
 
 
+def rollback(path: str | os.PathLike[str], arguments: MoveArguments) -> str:
+    """Return the command that previews the rollback of a move to a group, in its cluster."""
+    # Imported here, because only commands that move positions need this module.
+    from migrate.moves.options import KafkaArguments, target_connection
+
+    target = target_connection(arguments)
+    if not target.is_given:
+        return command("rollback", path, kafka=arguments)
+    kafka = KafkaArguments(
+        bootstrap_servers=target.bootstrap_servers, kafka_config=target.kafka_config
+    )
+    return command("rollback", path, kafka=kafka)
+
+
 def _options(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator[str]:
     """Yield the command-line arguments for the options that have a value."""
     for name, flag in flags.items():
@@ -67,6 +81,18 @@ def comparison(chk: str, target: str, arguments: MoveArguments) -> str:
     """
     flags = {name: flag for name, flag in _CHOICE_FLAGS.items() if name != "one_cluster"}
     return command("diff", chk, target, *_options(flags, arguments), kafka=arguments)
+
+
+def comparison_of_savepoints(old: str, new: str, arguments: MoveArguments) -> str:
+    """Return the ``diff`` command that compares a savepoint with its copy with new positions."""
+    from migrate.moves.options import target_connection  # imported here, as in ``rollback``
+
+    # Without a second cluster, ``diff`` has no names to translate.
+    names = (arguments.get("topic_map") or {}) if target_connection(arguments).is_given else {}
+    words = (
+        word for old_name, name in names.items() for word in ("--topic-map", f"{old_name}={name}")
+    )
+    return command("diff", old, new, kafka=arguments, more=words)
 
 
 def verification(

@@ -6,6 +6,7 @@ A plain copier plays the role of the mirror here. `test_translation.py` uses a r
 from __future__ import annotations
 
 import json
+import shlex
 import struct
 import time
 import uuid
@@ -834,6 +835,11 @@ def test_offsets_of_group_in_target_cluster_are_committed_and_rolled_back(
     first = consumer.poll(30)
     consumer.close()
     assert first is not None and first.value() == b"12"
+    # Regression: The suggested command had options that rollback does not have.
+    preview = done.stderr.splitlines()[-1].partition("to preview a rollback: migrate ")[2]
+    assert preview == f"rollback {file} -b {other.bootstrap_servers}"
+    previewed = migrate(*shlex.split(preview), "--force")
+    assert previewed.code == 0 and "1 offset would be removed" in previewed.stderr
     back = migrate("rollback", file, "--execute", "--yes", "--force")
     assert back.code == 0, back.stderr
 

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from migrate.cli import next_step
+from migrate.cli.main import load_command
 from migrate.cli.next_step import command
+from migrate.model.positions import Origin, target_of
+from migrate.moves.options import MoveArguments
+from migrate.planning import Plan
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.golden import golden
@@ -183,3 +188,80 @@ def test_suggested_command_repeats_kafka_options_but_hides_properties() -> None:
         },
     )
     assert told == "migrate rollback r.json -b broker:9092 --kafka-config client.properties -X …"
+
+
+_OTHER_CLUSTER: list[MoveArguments] = [
+    {},
+    {"to_bootstrap_servers": "east:9092"},
+    {"to_kafka_config": Path("east.properties")},
+    {"to_bootstrap_servers": "east:9092", "to_kafka_config": Path("east.properties")},
+]
+
+
+@pytest.mark.parametrize("group", [None, "new"])
+@pytest.mark.parametrize("other", _OTHER_CLUSTER)
+def test_suggested_commands_have_only_options_that_exist(
+    other: MoveArguments, group: str | None
+) -> None:
+    """Regression: After a move to another cluster, rollback was suggested with its options."""
+    arguments: MoveArguments = {
+        "bootstrap_servers": "west:9092",
+        "kafka_config": Path("west.properties"),
+        "kafka_properties": {"client.id": "x"},
+        "flink_rest": "http://jobmanager:8081",
+        "topic_map": {"orders": "west.orders"},
+        "source": "orders",
+        "cluster": "west",
+        "allow_external_files": True,
+        "one_cluster": True,
+        **other,
+    }
+    origin = Origin("checkpoint", "/job/chk-7", 7)
+    plan = Plan(origin, target_of(group), (), queried_flink=True)
+    told = [
+        next_step.application(plan, "plan.json", arguments),
+        next_step.rollback("rollback.json", arguments),
+        next_step.comparison("chk-7", "spark:query", arguments),
+        next_step.comparison_of_savepoints("chk-7", "savepoint-1", arguments),
+        next_step.verification(None, "plan.json", origin, "group:g", arguments),
+        next_step.verification("chk-7", None, origin, "group:g", {**arguments, "topic_map": None}),
+    ]
+    assert (told[-1] is None) is bool(other)
+    for line in filter(None, told):
+        _, name, *rest = shlex.split(line)
+        load_command(name).make_context(name, rest)  # raises for an unknown or misplaced option
+
+
+@pytest.mark.parametrize(
+    ("other", "options"),
+    [
+        ({}, "-b west:9092 --kafka-config west.properties -X …"),
+        ({"to_bootstrap_servers": "east:9092"}, "-b east:9092"),
+        ({"to_kafka_config": Path("east.properties")}, "--kafka-config east.properties"),
+        (
+            {"to_bootstrap_servers": "east:9092", "to_kafka_config": Path("east.properties")},
+            "-b east:9092 --kafka-config east.properties",
+        ),
+    ],
+)
+def test_suggested_rollback_connects_to_cluster_of_group(
+    other: MoveArguments, options: str
+) -> None:
+    arguments: MoveArguments = {
+        "bootstrap_servers": "west:9092",
+        "kafka_config": Path("west.properties"),
+        "kafka_properties": {"client.id": "x"},
+        **other,
+    }
+    assert next_step.rollback("r.json", arguments) == f"migrate rollback r.json {options}"
+
+
+def test_suggested_diff_for_another_cluster_repeats_topic_map() -> None:
+    """Regression: Without the option, every renamed topic differed."""
+    names: MoveArguments = {"bootstrap_servers": "west:9092", "topic_map": {"orders": "w.orders"}}
+    told = next_step.comparison_of_savepoints("old", "new", names)
+    assert told == "migrate diff old new -b west:9092"
+    told = next_step.comparison_of_savepoints("old", "new", {**names, "to_kafka_config": "e"})
+    assert told == (
+        "migrate diff old new -b west:9092 --to-kafka-config e --topic-map orders=w.orders"
+    )
