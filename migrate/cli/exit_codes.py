@@ -12,11 +12,11 @@ class Exit(IntEnum):
     """The exit codes, on which scripts can rely."""
 
     DIFFERENT = 1  # the two sides differ (only with ``diff --exit-code``)
-    USAGE = 2  # invalid arguments, missing package or terminal, or Spark did not start
+    USAGE = 2  # invalid arguments, missing package, terminal, or stdout, or Spark did not start
     UNREADABLE = 3  # the input is missing, unreadable, corrupt, or unsupported
     REFUSED = 4  # the request is unsafe or ambiguous, or you declined; nothing was written
-    NOT_VERIFIED = 5  # a change is incomplete, wrong, or unverified, or writing to stdout failed
-    SERVICE = 6  # a service failed or denied access, or writing a file failed
+    NOT_VERIFIED = 5  # a change is incomplete, wrong, unverified, or not reported on stdout
+    SERVICE = 6  # a service failed or denied access, or writing a file or stdout failed
     BUG = 70  # a bug in ``migrate``; only this exit code prints a traceback
     INTERRUPTED = 130  # Ctrl-C
 

@@ -170,13 +170,15 @@ def to_spark(
     code = ""
     if format is not SparkFormat.JSON:
         code = start.code(format.value, spark_version, str(new_file) if new_file else None)
-    with output_after_writing(note):
-        if new_file is not None:
+    if new_file is not None:
+        with output_after_writing(note):
             write_new(new_file, f"{code}\n")
-            log.info(
-                f"wrote {query_file}; complete it, and start it with the command in its first "
-                f"line; until you complete it, it only shows {TRIAL_RECORDS} records"
-            )
+        log.info(
+            f"wrote {query_file}; complete it, and start it with the command in its first "
+            f"line; until you complete it, it only shows {TRIAL_RECORDS} records"
+        )
+        note = "; ".join(filter(None, (note, f"the query {query_file} is complete")))
+    with output_after_writing(note):
         emit(code if code and new_file is None else start.starting_offsets)
     if checkpoint_dir is None:
         origin = start.origin

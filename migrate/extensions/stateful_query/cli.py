@@ -91,10 +91,10 @@ def prime(
 
     start = prime_query(chk, request, state, checkpoint_dir, sink, sink_writer, isolation_level)
     code = start.code("python", spark_version, str(new_file) if new_file else None)
-    with output_after_writing(""):
-        if new_file is not None:
-            write_new(new_file, f"{code}\n")
-            log.info(f"wrote {query_file}")
+    if new_file is not None:
+        write_new(new_file, f"{code}\n")
+        log.info(f"wrote {query_file}")
+    with output_after_writing(f"the query {query_file} is complete" if new_file else ""):
         emit(code if new_file is None else start.starting_offsets)
     log.info(
         "next: add your query to this program, and start the program; the program "

@@ -108,12 +108,8 @@ def test_error_on_full_disk_contains_path_of_cut_over_lock(here: Path) -> None:
 def test_to_spark_exits_with_5_if_seed_is_written_but_stdout_is_full(
     here: Path, quiet: list[str]
 ) -> None:
-    full = os.open("/dev/full", os.O_WRONLY)
-    try:
-        command = ("to-spark", "chk-7", "--checkpoint-dir", "seed", *quiet)
-        done = _run(here, *command, stdout=full, full=False)
-    finally:
-        os.close(full)
+    command = ("to-spark", "chk-7", "--checkpoint-dir", "seed", *quiet)
+    done = _run_with_full_stdout(here, *command)
     assert done.returncode == 5
     assert done.stderr.splitlines()[-1] == (
         "migrate: stdout: No space left on device; the checkpoint location seed is complete"
@@ -121,11 +117,57 @@ def test_to_spark_exits_with_5_if_seed_is_written_but_stdout_is_full(
     assert (here / "seed/sources/0/0").read_bytes() == b'\0v1\n{"t":{"0":3,"1":4}}'
 
 
-def test_to_spark_exits_with_6_if_stdout_is_full_and_no_seed_is_requested(here: Path) -> None:
-    full = os.open("/dev/full", os.O_WRONLY)
-    try:
-        done = _run(here, "to-spark", "chk-7", stdout=full, full=False)
-    finally:
-        os.close(full)
+def test_to_spark_exits_with_5_if_query_is_written_but_stdout_is_full(here: Path) -> None:
+    """Regression: The exit code was 6, and a second run refused the query file that exists."""
+    command = ("to-spark", "chk-7", "--format", "python", "--query-file", "query.py")
+    done = _run_with_full_stdout(here, *command)
+    assert done.returncode == 5
+    assert done.stderr.splitlines()[-1] == (
+        "migrate: stdout: No space left on device; the query query.py is complete"
+    )
+    assert (here / "query.py").read_text().endswith("\n")
+
+
+# Commands that write nothing but their result. A group needs a broker (tests/integration).
+_RESULTS_ALONE = (
+    ("inspect", "chk-7"),
+    ("to-spark", "chk-7"),
+    ("verify", "chk-7", "spark:seed"),
+    ("diff", "chk-7", "spark:seed"),
+)
+
+
+@pytest.mark.parametrize("command", _RESULTS_ALONE, ids=lambda command: command[0])
+def test_command_exits_with_6_if_stdout_is_full_and_nothing_else_is_written(
+    here: Path, command: tuple[str, ...]
+) -> None:
+    assert _run(here, "to-spark", "chk-7", "--checkpoint-dir", "seed", full=False).returncode == 0
+    done = _run_with_full_stdout(here, *command)
     assert done.returncode == 6
     assert done.stderr.splitlines()[-1] == "migrate: stdout: No space left on device"
+
+
+@pytest.mark.parametrize(
+    "command", [*_RESULTS_ALONE, ("commit-group", "chk-7", "--group", "g")], ids=lambda c: c[0]
+)
+def test_command_exits_with_2_if_stdout_is_closed(here: Path, command: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "migrate", *command],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": str(_ROOT)},
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "migrate: stdout is closed; migrate could not print a result; nothing was done\n"
+    )
+
+
+def _run_with_full_stdout(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        return _run(folder, *command, stdout=full, full=False)
+    finally:
+        os.close(full)
