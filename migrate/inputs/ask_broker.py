@@ -29,10 +29,16 @@ def ask_broker(broker: KafkaConfig, question: Question) -> ClusterSnapshot:
         return snapshot.take_snapshot(broker, question)
 
 
-def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None = None) -> Logs:
+def ask_logs(
+    broker: KafkaConfig | None,
+    topics: Iterable[str],
+    at: int | None = None,
+    since: int | None = None,
+) -> Logs:
     """Return the log ranges of the topics on the broker; empty if no broker is set.
 
-    Invalid names are skipped. ``at`` is the time for ``LogRange.first_at``, in epoch milliseconds.
+    Invalid names are skipped. ``at`` and ``since`` are the times for ``LogRange.first_at`` and
+    ``LogRange.first_since``, in epoch milliseconds.
 
     Raises:
         ConfigError, BrokerError: as in ``ask_broker``.
@@ -40,7 +46,7 @@ def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None =
     possible = valid_topics(topics)
     if broker is None or not possible:
         return {}
-    return ask_broker(broker, Question(possible, at=at)).topics
+    return ask_broker(broker, Question(possible, at=at, since=since)).topics
 
 
 def valid_topics(topics: Iterable[str]) -> frozenset[str]:

@@ -6,8 +6,8 @@ sides. A ``broker:`` side has the same topics as the other side.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from decoder import CheckpointKind
@@ -26,7 +26,7 @@ from migrate.inputs.spark_log import committed_positions
 from migrate.inputs.spark_query import location_warnings, output_warning
 from migrate.model.errors import UsageError
 from migrate.model.finding import Severity
-from migrate.model.positions import Logs, PositionSet, log_of
+from migrate.model.positions import CLOCK_DIFFERENCE, Logs, PositionSet, log_of
 from migrate.model.warning import WarningText
 from migrate.model.warning_catalog import NO_SUCH_GROUP
 from migrate.storage.files import Files
@@ -87,7 +87,8 @@ def load_sides(
     if translate is not None:
         loaded[0] = translate(loaded[0], loaded[1])
     time_ms = left.time_ms if left.time_ms is not None else right.time_ms
-    logs = ask_logs(broker, loaded[0].topics | loaded[1].topics, time_ms)
+    since = _since(loaded) if translate is None else None
+    logs = ask_logs(broker, loaded[0].topics | loaded[1].topics, time_ms, since)
     for index, side in enumerate((left, right)):
         positions = loaded[index]
         if side.kind is SideKind.BROKER:
@@ -99,6 +100,12 @@ def load_sides(
         ):
             warnings.append(WarningText(warning.about(side.label)))
     return Sides(loaded[0], loaded[1], logs, tuple(dict.fromkeys(warnings)))
+
+
+def _since(sides: Iterable[PositionSet]) -> int | None:
+    """Return a time at which every checkpoint among the sides was complete; None if unknown."""
+    times = [side.written_at for side in sides if side.written_at is not None]
+    return max(times) + round(1000 * CLOCK_DIFFERENCE) if times else None
 
 
 def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:
@@ -125,7 +132,8 @@ def _load(
             kind = extraction.checkpoint.type.kind
             name = "snapshot" if kind is CheckpointKind.UNKNOWN else kind.value
             note = f"{name} {extraction.checkpoint.checkpoint_id}"
-            return source_positions(side.label, choose(extraction, choice), note)
+            positions = source_positions(side.label, choose(extraction, choice), note)
+            return replace(positions, written_at=extraction.origin.written_at)
         case SideKind.GROUP:
             group = ask_group(broker, side.what)
             positions = group_positions(side.label, group)

@@ -244,11 +244,14 @@ class PositionSet:
         label: the user's name for the input.
         starts: the start of each partition in the input; never ``ABSENT``.
         note: a remark about the input, such as ``after batch 7``.
+        written_at: the time at which the checkpoint was written, in epoch milliseconds; None if
+            unknown, or if the input is not a checkpoint.
     """
 
     label: str
     starts: Mapping[TopicPartition, Start]
     note: str = ""
+    written_at: int | None = None
 
     def at(self, topic: str, partition: int) -> Start:
         return self.starts.get((topic, partition), Unknown.ABSENT)

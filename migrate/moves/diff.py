@@ -72,6 +72,10 @@ def diff(
         sides = load_sides(
             left_side, right_side, new, choice(arguments), left_broker=old, translate=translate
         )
-    for warning in sides.warnings:
+    warnings = list(sides.warnings)
+    if translate is None:
+        for side in (sides.left, sides.right):
+            warnings += comparison.recreated_topic_warnings(side, sides.logs)
+    for warning in warnings:
         log.warning(warning)
-    return comparison.diff(sides.left, sides.right, sides.logs, sides.warnings)
+    return comparison.diff(sides.left, sides.right, sides.logs, tuple(warnings))

@@ -6,7 +6,7 @@ The right side is ahead in a partition if its next offset is higher than the lef
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
@@ -22,6 +22,9 @@ from migrate.model.positions import (
     log_of,
     resolve,
 )
+from migrate.model.warning import WarningText
+from migrate.model.warning_catalog import ALL_MAYBE_RECREATED, MAYBE_RECREATED
+from migrate.planning.partition import looks_recreated
 
 
 class Relation(str, Enum):
@@ -121,8 +124,9 @@ class Diff:
 
     Attributes:
         warnings: warnings about the sides: findings that would block a move from a checkpoint, a
-            group that does not exist or has metadata from its client, or a Spark query's output
-            that is newer than its positions.
+            group that does not exist or has metadata from its client, a Spark query's output that
+            is newer than its positions, or positions that are probably from a different cluster or
+            a recreated topic.
     """
 
     left: PositionSet
@@ -166,6 +170,29 @@ def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str,
         offsets = resolve(starts[0], log), resolve(starts[1], log)
         rows.append(DiffRow(*topic_partition, *starts, *offsets, _relation(*starts, *offsets), log))
     return Diff(left, right, tuple(rows), warnings)
+
+
+def recreated_topic_warnings(side: PositionSet, logs: Logs) -> Iterator[WarningText]:
+    """Warn if positions are probably not from these logs, as for a wrong cluster.
+
+    This is the case if the log ends before the position, or if the position is from a checkpoint
+    and ``looks_recreated`` is true.
+    """
+    known = {
+        f"{topic}-{partition}": (next_offset, log)
+        for (topic, partition), next_offset in sorted(side.next_offsets.items())
+        if (log := log_of(logs, topic, partition)) is not None
+    }
+    suspects = [
+        name
+        for name, (next_offset, log) in known.items()
+        if next_offset > log.end
+        or (side.written_at is not None and looks_recreated(next_offset, log))
+    ]
+    if suspects:
+        recreated = ALL_MAYBE_RECREATED if len(suspects) == len(known) else MAYBE_RECREATED
+        warning = recreated(count=len(suspects), partition=suspects[0])
+        yield WarningText(warning.about(side.label))
 
 
 def _relation(

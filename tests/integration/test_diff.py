@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import uuid
 from pathlib import Path
@@ -54,6 +55,30 @@ def compared(loaded: Sides) -> list[tuple[int, Relation, int | None]]:
     return [(row.partition, row.relation, row.difference) for row in rows]
 
 
+# -- diff: brokers of a different cluster ----------------------------------------------------------
+
+
+def test_diff_warns_if_records_below_positions_are_newer_than_checkpoint(
+    tmp_path: Path, broker: Broker
+) -> None:
+    """Regression: A checkpoint was compared with topics of the same name in another cluster."""
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, map(str, range(9)))
+    broker.commit(topic, {(topic, 0): 5})
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [5])})
+    compared = ("diff", chk, f"group:{topic}", "-b", broker.bootstrap_servers)
+    same = migrate(*compared)
+    assert (same.code, "[maybe-recreated]" in same.stderr) == (0, False), same.stderr
+    os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))  # long before these records
+    other = migrate(*compared)
+    assert (other.code, other.stdout) == (0, same.stdout)
+    assert f"{chk}: 1 partition may belong to a recreated topic or to a different" in other.stderr
+    beyond = write_source(tmp_path / "chk-8", {0: splits(topic, [50])})
+    longer = migrate("diff", beyond, f"group:{topic}", "-b", broker.bootstrap_servers)
+    assert f"{beyond}: 1 partition may belong to a recreated topic" in longer.stderr
+
+
 # -- verify: start of a new partition ------------------------------------------------------------
 
 
@@ -90,7 +115,7 @@ def test_diff_compares_checkpoint_with_group(tmp_path: Path, broker: Broker, top
         (1, Relation.SAME, 0),
         (2, Relation.ONLY_LEFT, None),
     ]
-    assert loaded.logs[topic][1] == LogRange(4, 10)
+    assert loaded.logs[topic][1] == LogRange(4, 10, first_since=10)
 
 
 def test_diff_with_broker_compares_only_topics_of_other_side(

@@ -31,7 +31,7 @@ from migrate.model.cluster_snapshot import (
 )
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.positions import Marker, PositionSet, Start, Unknown
-from migrate.planning.diff import Diff, Relation, diff
+from migrate.planning.diff import Diff, Relation, diff, recreated_topic_warnings
 from migrate.planning.verify import (
     StartOutcome,
     Verification,
@@ -1056,3 +1056,25 @@ def test_diff_page_has_column_for_records_in_log_only_if_numbers_differ(
     assert compared.is_clipped is is_clipped
     page = diff_page(compared, datetime(2026, 1, 2, tzinfo=timezone.utc))
     assert ("of them in the log" in page) is is_clipped
+
+
+@pytest.mark.parametrize(
+    ("written_at", "logs", "told"),
+    [
+        (1, [LogRange(0, 9, 9), LogRange(0, 9, 9)], ""),  # no record is newer
+        (1, [LogRange(0, 9, 0), LogRange(0, 9, 9)], "1 partition .*first is t-0"),
+        (1, [LogRange(0, 9, 0), LogRange(0, 9, 0)], "2 partitions .* different cluster is more"),
+        (None, [LogRange(0, 9, 0), LogRange(0, 9, 0)], ""),  # not a checkpoint
+        (None, [LogRange(0, 9), LogRange(0, 4)], "1 partition .*first is t-1"),
+        (None, [LogRange(0, 9)], ""),  # the broker has no such partition
+    ],
+)
+def test_positions_that_do_not_fit_logs_trigger_warning_in_diff(
+    written_at: int | None, logs: list[LogRange], told: str
+) -> None:
+    side = PositionSet("a", {("t", 0): 5, ("t", 1): 5}, written_at=written_at)
+    warnings = list(recreated_topic_warnings(side, {"t": dict(enumerate(logs))}))
+    assert len(warnings) == bool(told)
+    for warning in warnings:
+        assert warning.startswith("a: ") and warning.endswith("[maybe-recreated]")
+        assert re.search(told, warning)
