@@ -137,7 +137,7 @@ def _positions_of_group(
                 f"{path} contains no group {quoted(chosen)}",
                 chosen,
                 known,
-                others if known else "its lines contain no group",
+                others if known else "its lines contain no group, so omit # and the name",
             )
         return groups[chosen]
     if len(groups) > 1:

@@ -24,6 +24,7 @@ from migrate.model.catalog import (
     NO_OFFSETS_IN_FILE,
     NOT_OFFSETS,
     NOT_UTF_8,
+    PATH_IS_DIRECTORY,
     PROGRESS_REPORT,
     TOO_MANY_OFFSETS,
 )
@@ -186,6 +187,9 @@ def read_bounded(path: Path) -> bytes:
     except FileNotFoundError as error:
         message = FILE_MISSING(path=path, alike=(), way_out="check the path")
         raise InputError(message) from error
+    except IsADirectoryError as error:
+        way_out = "pass a file; if the directory is a checkpoint, omit the prefix"
+        raise InputError(PATH_IS_DIRECTORY(path=path, way_out=way_out)) from error
     except OSError as error:
         raise InputError(CANNOT_READ_FILE(path=path, reason=error.strerror)) from error
 

@@ -88,6 +88,8 @@ def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
     topics: dict[str, str] = {}
     for pair in pairs:
         old, separator, new = pair.partition("=")
+        if pair != "".join(pair.split()):
+            raise UsageError(f"{option('topic_map')} {pair!r}: omit the spaces")
         if not (separator and old and new) or old in topics:
             raise UsageError(
                 f"{option('topic_map')} {pair!r} does not have the form OLD=NEW, or repeats an "
@@ -124,13 +126,24 @@ def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
     """
     partitions: dict[str, set[int]] = {}
     for text in texts:
+        if text != "".join(text.split()):
+            raise UsageError(f"{option('partitions')} {text!r}: omit the spaces")
         topic, _, ranges = text.rpartition(":")
+        if "," in topic:
+            raise UsageError(
+                f"{option('partitions')} {text!r}: {topic!r} is not a valid topic name; pass the "
+                "option once for each topic"
+            )
         matches = [_RANGE.fullmatch(part) for part in ranges.split(",")]
         numbers = partitions.setdefault(topic, set())
         for match in matches:
             if match is None or not topic:
                 name, _, number = text.rpartition("-")
-                meant = f" (did you mean {name}:{number}?)" if name and number.isdecimal() else ""
+                meant = (
+                    f" (did you mean {name}:{number}?)"
+                    if number.isdecimal() and is_legal_topic(name)
+                    else ""
+                )
                 raise UsageError(
                     f"{option('partitions')} {text!r} does not have the form TOPIC:0-3,5{meant}"
                 )
@@ -234,8 +247,9 @@ def _parse_unresolved(text: str) -> Unresolved | int:
         return Unresolved(text)
     except ValueError as error:
         known = ", ".join(choice.value for choice in Unresolved)
+        meant = f" (did you mean timestamp:{text}?)" if text[:1].isdecimal() else ""
         raise UsageError(
-            f"{option('unresolved')} {text!r} is not one of {known}, timestamp:T"
+            f"{option('unresolved')} {text!r} is not one of {known}, timestamp:T{meant}"
         ) from error
 
 

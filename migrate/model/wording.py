@@ -113,6 +113,24 @@ _TOOL_INSTALLERS = {"pipx": "pipx_metadata.json", "uv tool": "uv-receipt.toml"}
 _PREFIX = r"([A-Za-z-]+)([:=])(.+)"
 _DURATION = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)"
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+# A shell variable, which a shell does not expand in single quotes.
+_VARIABLE = r"\$(?:[A-Za-z_]\w*|\{[^}]*\})"
+
+
+def why_mistyped(text: str, kind: str) -> str:
+    """Return the reason that a name is probably mistyped, or an empty string.
+
+    Args:
+        text: the user's name for something new, such as a file or a consumer group.
+        kind: the kind of the name for the message, such as "path".
+    """
+    if text != text.strip():
+        return f"the {kind} starts or ends with whitespace; omit the whitespace"
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return f"the {kind} is in quotation marks; omit them"
+    if match := re.search(_VARIABLE, text):
+        return f"migrate does not expand {match[0]}; write the full {kind}"
+    return ""
 
 
 def parse_duration(text: str) -> float:
@@ -124,5 +142,5 @@ def parse_duration(text: str) -> float:
     match = re.fullmatch(_DURATION, text.strip())
     seconds = float(match[1]) * _SECONDS[match[2]] if match is not None else 0.0
     if not seconds:
-        raise ValueError(f"{text!r} is not a duration such as 10s, 500ms, 5m, or 1h")
+        raise ValueError(f"{text!r} is not a duration such as 500ms, 10s, 5m, 1h, or 7d")
     return seconds

@@ -21,7 +21,7 @@ from migrate.model.positions import SPARK_PREFIX
 from migrate.model.warning import warn
 from migrate.model.warning_catalog import BATCHES_DELETED, POLL_FAILED
 from migrate.model.wording import counted, parse_duration, with_known_prefix
-from migrate.moves.options import KafkaArguments, kafka
+from migrate.moves.options import KafkaArguments, check_group_name, kafka
 from migrate.storage.files import Files
 from migrate.storage.new_file import replace_file
 from migrate.storage.uris import AnyPath, local_path, path_of
@@ -80,8 +80,7 @@ def follow(
             else "specify its checkpoint location as spark:DIR"
         )
         raise UsageError(f"follow requires a Spark query; {way_out}")
-    if not group:
-        raise UsageError(f"{option('group')} is empty; a variable may be unset")
+    check_group_name(group)
     if not brokers.is_given:
         raise broker_needed("follow")
     try:

@@ -33,7 +33,7 @@ from migrate.model.policies import (
     policies_of,
 )
 from migrate.model.positions import GROUP_PREFIX, SPARK, SPARK_PREFIX, Target, prefix_advice
-from migrate.model.wording import parse_duration
+from migrate.model.wording import parse_duration, why_mistyped
 from migrate.moves.declare_options import READ, Option, ReadArguments, check_combinations
 from migrate.storage.uris import AnyPath, local_path
 
@@ -567,9 +567,17 @@ class Request(Choice):
 
 
 def group_name_advice(name: str) -> str:
-    """Return advice about a group name that starts with ``group:`` or the like; "" for others."""
+    """Return advice about a mistyped group name, such as ``group:orders``; "" for other names."""
     advice = prefix_advice(name, GROUP_PREFIX, SPARK_PREFIX)
-    return advice and f"{advice} from the name"
+    return f"{advice} from the name" if advice else why_mistyped(name, "name")
+
+
+def check_group_name(name: str | None, argument: str = "group") -> None:
+    """Raise ``UsageError`` if a group's name is empty or mistyped; None is accepted."""
+    if name == "":
+        raise UsageError(f"{option(argument)} is empty; a variable may be unset")
+    if name is not None and (advice := group_name_advice(name)):
+        raise UsageError(f"{option(argument, redact_url(name))}: {advice}")
 
 
 def move_request(
@@ -587,10 +595,8 @@ def move_request(
         UsageError: an argument is malformed, or some arguments cannot be combined.
     """
     brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
-    if target.group == "":
-        raise UsageError(f"{option('group')} is empty; a variable may be unset")
-    if target.group is not None and (advice := group_name_advice(target.group)):
-        raise UsageError(f"{option('group', redact_url(target.group))}: {advice}")
+    check_group_name(target.group)
+    check_group_name(arguments.get("source_group"), "source_group")
     if target.group is not None and not brokers.is_given:
         raise broker_needed("commit-group")
     if (flink_rest := arguments.get("flink_rest")) is not None:

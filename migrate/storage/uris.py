@@ -13,6 +13,7 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.model.catalog import CREDENTIALS_IN_URI, URI_NOT_SUPPORTED
 from migrate.model.errors import InputError, MigrateError, UsageError
 from migrate.model.option_names import option
+from migrate.model.wording import why_mistyped
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
@@ -35,8 +36,6 @@ _TILDE = re.compile(r"~[^/]*/|~$")
 _NO_COLON = re.compile(r"(s3[an]?|gs|abfss?|hdfs|webhdfs)//(.*)")
 # The same, if the user omitted both slashes, as in ``s3:bucket/query``.
 _NO_SLASHES = re.compile(r"(s3[an]?|gs|abfss?|hdfs|webhdfs):([^/].*)")
-# A shell variable, which a shell does not expand in single quotes.
-_VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[^}]*\})")
 NO_TILDE = "migrate does not expand ~; write the full path"
 # A path on a Windows drive, or a share on a host. This system would treat it as a file name.
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -151,21 +150,7 @@ def why_no_path(path: str) -> str:
     # On Windows, such a name is a path (``migrate`` is not tested on Windows).
     if os.name != "nt" and _WINDOWS.match(path):
         return NO_WINDOWS
-    return "" if os.path.lexists(path) else _why_mistyped(path)
-
-
-def _why_mistyped(path: str) -> str:
-    """Return the reason that a missing path is probably mistyped, or an empty string.
-
-    A new file or directory of this name would be hard to find.
-    """
-    if path != path.strip():
-        return "the path starts or ends with whitespace; omit the whitespace"
-    if len(path) > 1 and path[0] == path[-1] and path[0] in "'\"":
-        return "the path is in quotation marks; omit them"
-    if match := _VARIABLE.search(path):
-        return f"migrate does not expand {match[0]}; write the full path"
-    return ""
+    return "" if os.path.lexists(path) else why_mistyped(path, "path")
 
 
 def local_path(name: str) -> Path:

@@ -23,7 +23,13 @@ from migrate.model.option_names import option
 from migrate.model.positions import target_of
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import read_input
-from migrate.moves.options import KafkaArguments, MoveArguments, Request, move_request
+from migrate.moves.options import (
+    KafkaArguments,
+    MoveArguments,
+    Request,
+    check_group_name,
+    move_request,
+)
 from migrate.moves.pipeline import make_move
 from migrate.planning import Plan, Verdict
 from migrate.storage.new_file import write_new
@@ -55,6 +61,7 @@ def check_can_save(directory: Path, group: str | None, *, broker: bool) -> None:
         UsageError: the directory cannot be listed; ``group`` is set without a broker; or all jobs
             would have the same group.
     """
+    check_group_name(group)
     if group is not None:
         if not broker:
             raise UsageError(

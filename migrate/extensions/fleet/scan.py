@@ -26,7 +26,7 @@ from migrate.model.warning import warn
 from migrate.moves.options import KafkaArguments, kafka
 from migrate.spark.session import runs_on_spark, session
 from migrate.storage.files import Files
-from migrate.storage.uris import AnyPath, check_no_credentials, is_uri, local_path
+from migrate.storage.uris import AnyPath, check_no_credentials, is_uri, local_path, why_no_path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -144,6 +144,8 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
         UsageError: the tables cannot be written to this directory.
     """
     check_no_credentials(output, UsageError, "output")
+    if problem := why_no_path(output) if output else "the path is empty; a variable may be unset":
+        raise UsageError(f"{option('output', output)}: {problem}")
     directory = output if is_uri(output) else os.path.abspath(output)  # noqa: PTH100  # keep links
     tables = Output(directory, table_format)
     if not on_spark:
@@ -151,6 +153,8 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
     files = Files()
     # ``migrate`` does not support every kind of URI; Spark checks the others when it writes.
     known = files.from_uri(directory)
+    if known is not None and "://" not in known and files.is_file(known):
+        raise UsageError(f"{option('output', output)}: a file, not a directory; choose a directory")
     if known is not None and files.list_directory(known):
         raise Refused(TABLES_DIRECTORY_NOT_EMPTY(output=output))
     return tables
