@@ -783,6 +783,13 @@ OFFSETS_NOT_COMMITTED = service_error(
     "{reason})",
     "fix the cause, and rerun the command",
 )
+ONE_CLUSTER_FOR_BOTH = refusal(
+    "one-cluster-for-both",
+    "the brokers of the job and the brokers of the target belong to the same cluster ({cluster}), "
+    "so topic {topics:5} would be compared with itself",
+    "pass the brokers of the target's cluster with {option.to_bootstrap_servers} or "
+    "{option.to_kafka_config}; if the target reads the job's cluster, omit both options",
+)
 ONE_GROUP_FOR_SEVERAL_SOURCES = refusal(
     "one-group-for-several-sources",
     "{count} sources are still at the 'committed' marker (operators {operators}), but "
@@ -840,6 +847,13 @@ PLAN_FOR_OTHER_CLUSTER = refusal(
     "the brokers belong to cluster {cluster}, but the plan is for cluster {planned}",
     "check the value of {option.bootstrap_servers}, and create a new plan only if the job has "
     "moved to this cluster",
+)
+PLAN_FOR_OTHER_TARGET_CLUSTER = refusal(
+    "plan-for-other-target-cluster",
+    "the target's brokers belong to cluster {cluster}, but the target of the plan reads cluster "
+    "{planned}",
+    "pass the brokers of cluster {planned} with {option.to_bootstrap_servers} or "
+    "{option.to_kafka_config}, and create a new plan only if the target has moved",
 )
 PLAN_OF_VERSION_1 = input_error(
     "plan-of-version-1",

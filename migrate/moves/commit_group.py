@@ -219,6 +219,7 @@ def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bo
 
     before = move.snapshot.target_group if move.snapshot is not None else None
     if before is None:
+        move.check()  # a refused plan for two clusters lacks the group in the target's cluster
         raise UsageError(
             "this plan was created without a broker, so it does not contain the offsets of the "
             "group; create a new plan for the group"

@@ -47,7 +47,7 @@ def diff(
 
     Raises:
         Refused: a side has two different positions for one partition, or positions in several
-            clusters.
+            clusters; or the connections to two clusters lead to the same cluster.
         UsageError: a side has an unknown format; a side requires a broker, and no broker is set; or
             the arguments cannot be combined.
         DecodeError, InputError: a side cannot be read.

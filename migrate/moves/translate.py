@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from migrate.inputs.ask_broker import ask_broker, ask_logs
+from migrate.inputs.ask_broker import ask_broker, ask_logs, valid_topics
 from migrate.model.catalog import (
     COPY_DUPLICATED_SINCE_PLAN,
     COPY_ELSEWHERE_SINCE_PLAN,
@@ -14,7 +14,7 @@ from migrate.model.catalog import (
     PLANNED_RECORDS_DELETED,
 )
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
-from migrate.model.errors import UsageError
+from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.model.message import Message
 from migrate.model.option_names import option
@@ -32,7 +32,12 @@ from migrate.moves.find_copies import translate_positions
 from migrate.moves.options import Kafka, Request
 from migrate.planning import Plan
 from migrate.planning.plan import MatchOutcome
-from migrate.planning.translation import NOT_COMPARABLE, topic_refusals, translated_plan
+from migrate.planning.translation import (
+    NOT_COMPARABLE,
+    own_copy_refusal,
+    topic_refusals,
+    translated_plan,
+)
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
@@ -108,9 +113,17 @@ def translate_side(
     translated offset and the right side's offset, a reader would start at the same record from
     either offset. In that case, the right side's offset is returned, so that the sides do not
     differ.
+
+    Raises:
+        Refused: both clusters are the same, so a topic would be compared with itself.
+        BrokerError: a cluster did not answer, or denied the request.
     """
-    logs = ask_logs(old, left.topics)
-    new_logs = ask_logs(new, (names.get(topic, topic) for topic in left.topics))
+    here = ask_broker(old, Question(valid_topics(left.topics)))
+    copies = valid_topics(names.get(topic, topic) for topic in left.topics)
+    there = ask_broker(new, Question(copies))
+    if refusal := own_copy_refusal(left.topics, names, here.cluster_id, there.cluster_id):
+        raise Refused(refusal)
+    logs, new_logs = here.topics, there.topics
     positions = {}
     for (topic, partition), start in left.starts.items():
         range_ = log_of(logs, topic, partition)

@@ -365,6 +365,9 @@ def _compare_records(
 
     Return a line for each offset at which the records differ, and one for each position without a
     match.
+
+    Raises:
+        Refused: the brokers of the job belong to a different cluster than in the plan.
     """
     if not (job.is_given and to_kafka.is_given):
         both_clusters = (
@@ -372,6 +375,7 @@ def _compare_records(
             f"with {option('to_kafka_config')}"
         )
         return (), (f"{plan.origin.pointer}: no record compared: {both_clusters}",)
+    check_cluster(plan.in_job_cluster(), ask_broker(job.config(), Question(frozenset())))
     changes = find_translation_changes(plan, job.config(), to_kafka.config())
     unmatched = [message.what for message in (*changes.unmatched, *changes.duplicates)]
     other_places = tuple(message.what for message in changes.other_places)

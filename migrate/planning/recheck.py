@@ -12,6 +12,7 @@ from migrate.model.catalog import (
     PARTITION_NEW_SINCE_PLAN,
     PLAN_ALREADY_APPLIED,
     PLAN_FOR_OTHER_CLUSTER,
+    PLAN_FOR_OTHER_TARGET_CLUSTER,
     PLANNED_OFFSET_OUTSIDE_LOG,
     TOPIC_RECREATED_SINCE_PLAN,
 )
@@ -26,10 +27,14 @@ from migrate.planning.refusals_and_warnings import new_group_warning
 
 
 def check_cluster(plan: Plan, snapshot: ClusterSnapshot) -> None:
-    """Refuse a plan that was made for a different cluster than the cluster in the snapshot."""
+    """Refuse a plan that was made for a different cluster than the cluster in the snapshot.
+
+    A plan for two clusters must be from ``in_job_cluster`` or ``in_target_cluster``.
+    """
     if plan.cluster_id == snapshot.cluster_id:
         return
-    raise Refused(PLAN_FOR_OTHER_CLUSTER(cluster=snapshot.cluster_id, planned=plan.cluster_id))
+    other = PLAN_FOR_OTHER_TARGET_CLUSTER if plan.is_translated else PLAN_FOR_OTHER_CLUSTER
+    raise Refused(other(cluster=snapshot.cluster_id, planned=plan.cluster_id))
 
 
 def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:

@@ -9,7 +9,7 @@ offset, for example by adding a constant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate.model.catalog import (
@@ -24,6 +24,7 @@ from migrate.model.catalog import (
     COPY_REPARTITIONED,
     COPY_TOPIC_MISSING,
     COPY_WITH_OTHER_PARTITIONS,
+    ONE_CLUSTER_FOR_BOTH,
 )
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.message import Message
@@ -46,9 +47,12 @@ def topic_refusals(
 ) -> Iterator[Message]:
     """Yield refusals for topics that ``target`` lacks or has with a different partition count.
 
-    Two topics that share a name in ``target`` are also refused. ``names`` contains the topic names
-    in ``target``, by their names in the plan.
+    Two topics that share a name in ``target`` are also refused, and so are topics that are their
+    own copies. ``names`` contains the topic names in ``target``, by their names in the plan.
     """
+    if refusal := own_copy_refusal(plan.topics, names, plan.cluster_id, target.cluster_id):
+        yield refusal
+        return
     yield from name_collision_refusals(plan.topics, names)
     here = plan.snapshot.topics if plan.snapshot is not None else {}
     for topic in sorted({planned.topic for planned in plan.partitions if planned.topic in here}):
@@ -60,6 +64,26 @@ def topic_refusals(
             yield COPY_WITH_OTHER_PARTITIONS(
                 topic=topic, partitions=len(here[topic]), name=name, copied=len(logs)
             )
+
+
+def own_copy_refusal(
+    topics: Iterable[str], names: Mapping[str, str], job_id: str | None, target_id: str | None
+) -> Message | None:
+    """Return the refusal of topics that would be compared with themselves, or None.
+
+    Such a comparison always succeeds, so it shows nothing. A copy in the same cluster has a
+    different name.
+
+    Args:
+        topics: the names of the topics in the job's cluster.
+        names: the names of the topics in the target's cluster.
+        job_id: the ID of the job's cluster, if known.
+        target_id: the ID of the target's cluster, if known.
+    """
+    same = sorted(topic for topic in topics if names.get(topic, topic) == topic)
+    if job_id is None or job_id != target_id or not same:
+        return None
+    return ONE_CLUSTER_FOR_BOTH(cluster=job_id, topics=same)
 
 
 def translated_plan(

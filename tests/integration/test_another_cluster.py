@@ -912,6 +912,44 @@ def test_saved_plan_is_refused_after_target_topic_is_recreated(
     assert refused.code == 4 and "was recreated" in refused.stderr, refused.stderr
 
 
+def test_two_addresses_of_one_cluster_are_refused(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """Regression: Each topic was compared with itself, and offsets were committed there."""
+    topic, group = _new_name("orders"), _new_name("readers")
+    broker.create_topic(topic, 1)
+    _produce(broker, topic, 0, [str(n) for n in range(30)])
+    copier = Copier(broker, other)
+    copier.create(topic, topic)
+    copier.copy(topic, topic)
+    chk = write_source(tmp_path / "chk-3", {0: splits(topic, [12])})
+    job, target = ("-b", broker.bootstrap_servers), ("-b", other.bootstrap_servers)
+    # 127.0.0.1 and localhost are two addresses of each broker.
+    again = ("--to-bootstrap-servers", broker.bootstrap_servers.replace("127.0.0.1", "localhost"))
+    there = ("--to-bootstrap-servers", other.bootstrap_servers)
+    for command in (
+        ("to-spark", chk, "--checkpoint-dir", tmp_path / "out"),
+        ("commit-group", chk, "--group", group, "--execute", "--yes"),
+        ("to-flink", chk, "--from", chk, "--out", tmp_path / "out"),
+        ("diff", chk, f"group:{group}"),
+    ):
+        refused = migrate(*command, *job, *again)
+        assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+        assert "[one-cluster-for-both]" in refused.stderr
+        assert f"so topic {topic} would be compared with itself" in refused.stderr
+    assert broker.committed(group) == {}
+    assert not (tmp_path / "out").exists()
+    plan = tmp_path / "plan.json"
+    made = migrate("commit-group", chk, "--group", group, *job, *there, "--plan-out", plan)
+    assert made.code == 0, made.stderr
+    for way in (("commit-group", "--plan", plan), ("verify", f"plan:{plan}", f"group:{group}")):
+        refused = migrate(*way, *job, *again)
+        assert refused.code == 4 and "[plan-for-other-target-cluster]" in refused.stderr
+        # Regression: ``verify`` compared the target's records with themselves.
+        refused = migrate(*way, *target, *there)
+        assert refused.code == 4 and "[plan-for-other-cluster]" in refused.stderr, refused.output
+
+
 def test_plan_with_offset_of_wrong_record_is_refused(
     broker: Broker, other: Broker, tmp_path: Path
 ) -> None:

@@ -20,7 +20,13 @@ from migrate.model.errors import Refused
 from migrate.model.message import Message
 from migrate.model.policies import Gone, Policies
 from migrate.planning import Plan, make_plan
-from migrate.planning.recheck import current_warnings, find_cluster_changes, signs_of_progress
+from migrate.planning.recheck import (
+    check_cluster,
+    current_warnings,
+    find_cluster_changes,
+    signs_of_progress,
+)
+from migrate.planning.translation import topic_refusals
 from tests.support.checkpoints import splits, write_source
 
 Logs = dict[str, dict[int, LogRange]]
@@ -50,6 +56,52 @@ def _plan(tmp_path: Path, then: ClusterSnapshot, policies: Policies | None = Non
     plan = make_plan(found, found.sources, then, policies or Policies())
     assert not plan.refusals
     return plan
+
+
+@pytest.mark.parametrize(
+    ("reached", "told"),
+    [
+        ("there", []),
+        (
+            "cluster",
+            [
+                "the target's brokers belong to cluster cluster, but the target of the plan reads "
+                "cluster there"
+            ],
+        ),
+    ],
+)
+def test_plan_for_two_clusters_is_refused_if_target_brokers_belong_to_other_cluster(
+    tmp_path: Path, reached: str, told: list[str]
+) -> None:
+    """Regression: The advice was to check --bootstrap-servers, which had the right value."""
+    plan = replace(_plan(tmp_path, _cluster()), to_cluster_id="there", to_topic_ids={})
+    found = []
+    try:
+        check_cluster(plan.in_target_cluster(), replace(_cluster(), cluster_id=reached))
+    except Refused as refused:
+        found = _whats(reason for reason in refused.reasons if isinstance(reason, Message))
+    assert found == told
+
+
+@pytest.mark.parametrize(
+    ("cluster", "names", "told"),
+    [
+        ("there", {}, []),
+        ("cluster", {"t": "u"}, []),  # a copy with a different name, in the same cluster
+        ("cluster", {}, ["t"]),
+        (None, {}, []),
+    ],
+)
+def test_topic_is_not_compared_with_itself(
+    tmp_path: Path, cluster: str | None, names: dict[str, str], told: list[str]
+) -> None:
+    """Regression: With two addresses of one cluster, "5 matched" was reported."""
+    plan = _plan(tmp_path, _cluster())
+    logs = {"t": {0: _LOG, 1: _LOG}, "u": {0: _LOG, 1: _LOG}}
+    found = list(topic_refusals(plan, replace(_cluster(logs), cluster_id=cluster), names))
+    assert [name for refusal in found for name in refusal.facts["topics"]] == told
+    assert {refusal.code for refusal in found} == ({"one-cluster-for-both"} if told else set())
 
 
 @pytest.mark.parametrize("existed", [True, False])
