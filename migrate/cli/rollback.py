@@ -65,7 +65,8 @@ def rollback(
         kafka["bootstrap_servers"] = read(local_path(file)).bootstrap_servers
     change = calls.rollback(file, force=force, rollback_file=new_file, **with_environment(kafka))
     group = change.preview.file.group
-    if not (change.refusals or change.partitions):
+    changing = [row for row in change.partitions if not row.omitted]
+    if not (change.refusals or changing):
         log.info(f"nothing to do: group {group} already has the offsets from before the change")
         return
     if (execute or change.refusals) and sys.stderr is not None:
@@ -75,12 +76,12 @@ def rollback(
         raise Refused(change.refusals)
     if not execute:
         emit(restoration_table(change.partitions, sys.stdout, wide=wide), end="")
-        would_change = _would_change(change.partitions)
+        would_change = _would_change(changing)
         report_dry_run(
             f"dry run: {would_change}; nothing was changed; add --execute", requested=dry_run
         )
         return
-    question = f"{_changes(change.partitions)} of group {group}?"
+    question = f"{_changes(changing)} of group {group}?"
     outcome = carry_out(
         lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path, kafka
     )

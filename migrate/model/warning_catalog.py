@@ -36,6 +36,11 @@ BATCHES_DELETED = warning(
     "batch {batch} was committed, but {query} now has no committed batch; polling again in "
     "{seconds} s",
 )
+EARLIER_OFFSETS_OMITTED = warning(
+    "earlier-offsets-omitted",
+    "the earlier offsets of {count:partition} are not restored, because these partitions no longer "
+    "exist ({partitions:10})",
+)
 GROUP_BEYOND_POSITIONS = warning(
     Code.RAN_ON,
     "the job kept running after this checkpoint; the committed offsets of Flink's group are "

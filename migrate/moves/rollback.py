@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from migrate.model.errors import InputError, Refused
 from migrate.model.log import log, timed
 from migrate.model.message import Message
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import EARLIER_OFFSETS_OMITTED
+from migrate.model.wording import counted
 from migrate.moves.options import KafkaArguments, kafka
 from migrate.storage.new_file import check_new_file
 from migrate.storage.uris import AnyPath, local_path
@@ -53,7 +56,7 @@ class GroupRollback:
 
     @property
     def partitions(self) -> Sequence[RestoredOffset]:
-        """The offsets that the rollback changes."""
+        """The offsets that the rollback changes, and those that it omits (``omitted``)."""
         return self.preview.partitions
 
     @property
@@ -141,9 +144,18 @@ def rollback(
     with timed(f"asking {config['bootstrap.servers']} about group {change.group}"):
         preview = read_preview(config, change, _history(file, change))
     progress = _PROGRESS[preview.progress].format(f"this {change.change}", change.created_at)
+    if preview.lost:
+        topic, number = preview.lost[0]
+        progress = (
+            f"since this {change.change} of {change.created_at}, the group has lost the offsets of "
+            f"{counted(len(preview.lost), 'partition')} (the first is {topic}-{number}), for "
+            "example because the topic was deleted; a rollback restores the earlier offsets"
+        )
     log.info(f"group {change.group}: {progress}")
     for warning in preview.warnings:
         log.warning(warning)
+    if force and (omitted := [row.name for row in preview.partitions if row.omitted]):
+        warn(EARLIER_OFFSETS_OMITTED(count=len(omitted), partitions=omitted))
     # Write the file next to ``file``, because ``commit-group`` searches the directory of its own
     # rollback file for changes.
     path = rollback_files.default_path(change.group, file.parent)

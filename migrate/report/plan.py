@@ -105,12 +105,16 @@ def restoration_table(
         Column("TOPIC", lambda row: row.topic, own_line=Line.ABOVE),
         Column("PARTITION", lambda row: row.partition),
         Column("CURRENT-OFFSET", lambda row: committed_text(row.now), right=True),
-        Column("NEW-OFFSET", lambda row: committed_text(row.target), right=True),
+        Column("NEW-OFFSET", _new_offset, right=True),
         Column("LOG-START-OFFSET", lambda row: row.log.start if row.log else None, drop_order=2),
         Column("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, drop_order=1),
         Column("DOUBT", lambda row: row.doubt.value if row.doubt else "", style=lambda _: "red"),
     )
     return table_text(columns, partitions, out, wide=wide)
+
+
+def _new_offset(row: RestoredOffset) -> str:
+    return "omitted" if row.omitted else committed_text(row.target)
 
 
 def committed_text(committed: Committed | None) -> str:

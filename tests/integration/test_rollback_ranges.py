@@ -158,7 +158,56 @@ def test_rollback_with_force_skips_deleted_partition(case: Case, broker: Broker)
     left_out = case.rollback("--execute", "--yes", "--force")
     assert left_out.code == 0, left_out.stderr
     assert "nothing to do" in left_out.stderr
+    assert "2 partitions are not restored, because these partitions" in left_out.stderr
     assert case.committed() == {(other, 0): 0}
+
+
+def test_rollback_with_force_counts_only_offsets_of_existing_partitions(
+    tmp_path: Path, broker: Broker
+) -> None:
+    """Regression: The dry run announced five changes, but three offsets were changed.
+
+    The message also said that the commit was applied only in part.
+    """
+    orders, payments, group = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("o", "p", "g"))
+    broker.create_topic(orders, 3)
+    broker.create_topic(payments, 2)
+    broker.commit(group, {(orders, 0): 0, (payments, 0): 0, (payments, 1): 0})
+    config = {"bootstrap.servers": broker.bootstrap_servers}
+    for topic, count in ((orders, 3), (payments, 2)):
+        for partition in range(count):
+            broker.produce(topic, partition, map(str, range(10)))
+    wanted = {
+        (topic, number): Committed(_COMMITTED)
+        for topic, count in ((orders, 3), (payments, 2))
+        for number in range(count)
+    }
+    back = tmp_path / "back.json"
+    before = ConsumerGroups(config).view(group)
+    assert consumer_group.commit(config, group, wanted, before, back).applied is Applied.ALL
+    broker.delete_topic(payments)
+    deadline = time.monotonic() + 60
+    while len(broker.committed(group)) > 3:  # Kafka deletes the offsets after a delay
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+    previewed = migrate("rollback", back, "--force")
+    assert previewed.code == 0, previewed.stderr
+    assert "dry run: 3 offsets would change, including 2 to be removed; nothing" in previewed.stderr
+    assert (
+        f"the group has lost the offsets of 2 partitions (the first is {payments}-0), for example "
+        "because the topic was deleted; a rollback restores the earlier offsets"
+    ) in previewed.stderr
+    assert (
+        "warning: the earlier offsets of 2 partitions are not restored, because these partitions "
+        f"no longer exist ({payments}-0, {payments}-1) [earlier-offsets-omitted]"
+    ) in previewed.stderr
+    rows = [line.split() for line in previewed.stdout.splitlines()]
+    assert [payments, "0", "none", "omitted", "partition", "gone"] in rows
+    forced = migrate("rollback", back, "--force", "--execute", "--yes")
+    assert forced.code == 0, forced.stderr
+    assert "applied; 1 offset written and read back, 2 removed" in forced.stderr
+    assert broker.committed(group) == {(orders, 0): 0}
 
 
 def test_rollback_restores_offset_in_range_without_force(case: Case) -> None:

@@ -68,6 +68,11 @@ class RestoredOffset(PartitionRow):
     log: LogRange | None
     doubt: Doubt | None
 
+    @property
+    def omitted(self) -> bool:
+        """True if even a rollback with ``force`` cannot restore the offset."""
+        return self.doubt is Doubt.GONE
+
 
 @dataclass(frozen=True, slots=True)
 class RollbackPreview:
@@ -80,6 +85,8 @@ class RollbackPreview:
         now: the current state of the group.
         target: every offset that the group should have after the rollback.
         partitions: the offsets that change, in order.
+        lost: if the progress is ``IN_PART``, the partitions whose offsets the group has lost since
+            the change, provided that no other offset differs from the result of the change.
         refusals: the reasons not to roll back.
         unless_forced: further reasons to refuse, which ``force`` overrides: the rollback would undo
             a commit by another client or restore an offset that might no longer be valid.
@@ -92,6 +99,7 @@ class RollbackPreview:
     now: GroupView
     target: Offsets
     partitions: tuple[RestoredOffset, ...]
+    lost: tuple[TopicPartition, ...]
     refusals: tuple[Message, ...]
     unless_forced: tuple[Message, ...]
     warnings: tuple[str, ...]
@@ -151,17 +159,44 @@ def rollback_preview(
             )
         )
     partitions = _restored_offsets(file, now, target, cluster)
+    progress = rollback_file.change_progress(file, now)
     return RollbackPreview(
         file,
         history,
-        rollback_file.change_progress(file, now),
+        progress,
         now,
         target,
         partitions,
+        _lost_since(file, now, cluster) if progress is ChangeProgress.IN_PART else (),
         tuple(commit_refusals(now, restores=True)),
         tuple(_forceable_refusals(file, now, cluster, partitions, history)),
         tuple(_warnings(file, partitions)),
     )
+
+
+def _lost_since(
+    file: RollbackFile, now: GroupView, cluster: ClusterSnapshot
+) -> tuple[TopicPartition, ...]:
+    """Return the partitions whose offsets the group has lost since the change.
+
+    Return nothing if another offset also differs from the result of the change. A commit removes no
+    offset, so an offset from before the change was lost. If there was none, the offset of the
+    change was lost only if the topic was deleted or recreated; otherwise, the commit may have
+    failed.
+    """
+    before, after, held = file.before.committed, file.after.committed, now.committed
+    differing = sorted(
+        partition
+        for partition in file.changed_partitions
+        if held.get(partition) != after.get(partition)
+    )
+
+    def lost(topic: str, number: int) -> bool:
+        same_topic = cluster.topic_ids.get(topic) == file.topic_ids.get(topic)
+        is_kept = log_of(cluster.topics, topic, number) is not None and same_topic
+        return (topic, number) not in held and ((topic, number) in before or not is_kept)
+
+    return tuple(differing) if all(lost(*partition) for partition in differing) else ()
 
 
 def _restored_offsets(
@@ -203,9 +238,7 @@ def offsets_to_write(preview: RollbackPreview) -> tuple[Offsets, set[TopicPartit
         Every offset that the group should have, except those of deleted partitions; and the
         partitions that change.
     """
-    gone = {
-        restored.topic_partition for restored in preview.partitions if restored.doubt is Doubt.GONE
-    }
+    gone = {restored.topic_partition for restored in preview.partitions if restored.omitted}
     partitions = {restored.topic_partition for restored in preview.partitions} - gone
     target = {
         partition: offset for partition, offset in preview.target.items() if partition not in gone

@@ -136,6 +136,22 @@ def test_rollback_of_unchanged_group_has_no_warnings() -> None:
     assert (found.refusals, found.unless_forced, found.warnings) == ((), (), ())
 
 
+def test_rollback_distinguishes_lost_offsets_from_partial_commit() -> None:
+    """Regression: After its topic was deleted, a complete commit was "applied only in part"."""
+    file = _file(_at(b0=1), _at(a0=5, b0=5))
+    all_logs = {A0: (0, 100), B0: (0, 100)}
+    for held, logs, ids, lost in (
+        (_at(a0=5), {A0: (0, 100)}, IDS, (B0,)),  # topic b was deleted
+        (_at(a0=5), all_logs, IDS, (B0,)),  # a commit does not remove b's offset
+        (_at(b0=5), {B0: (0, 100)}, IDS, (A0,)),  # topic a was deleted
+        (_at(b0=5), all_logs, {**IDS, "a": "new"}, (A0,)),  # topic a was recreated
+        (_at(b0=5), all_logs, IDS, ()),  # a's offset may not have been committed
+        (_at(b0=1), {B0: (0, 100)}, IDS, ()),  # b's offset was not committed
+    ):
+        found = _restoration(file, _group(held), _cluster(logs, ids))
+        assert found.lost == lost
+
+
 def test_rollback_refuses_active_group_and_different_cluster() -> None:
     file = _file(_at(a0=1), _at(a0=5))
     group = _group(_at(a0=5), Member("app", "host"))
