@@ -6,7 +6,7 @@ sides. A ``broker:`` side has the same topics as the other side.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from migrate.model.errors import UsageError
 from migrate.model.finding import Severity
 from migrate.model.positions import CLOCK_DIFFERENCE, Logs, PositionSet, log_of
 from migrate.model.warning import WarningText
-from migrate.model.warning_catalog import NO_SUCH_GROUP
+from migrate.model.warning_catalog import NO_SUCH_GROUP, PARTITIONS_ABSENT
 from migrate.storage.files import Files
 from migrate.storage.suggest_path import suggesting_group
 
@@ -99,6 +99,9 @@ def load_sides(
             and (warning := output_warning(side.what, Files()))
         ):
             warnings.append(WarningText(warning.about(side.label)))
+    if broker is not None:
+        for positions in loaded:
+            warnings += _absent_partitions(positions, logs)
     return Sides(loaded[0], loaded[1], logs, tuple(dict.fromkeys(warnings)))
 
 
@@ -106,6 +109,18 @@ def _since(sides: Iterable[PositionSet]) -> int | None:
     """Return a time at which every checkpoint among the sides was complete; None if unknown."""
     times = [side.written_at for side in sides if side.written_at is not None]
     return max(times) + round(1000 * CLOCK_DIFFERENCE) if times else None
+
+
+def _absent_partitions(positions: PositionSet, logs: Logs) -> Iterator[WarningText]:
+    """Yield a warning if the broker lacks partitions of a side."""
+    absent = [
+        f"{topic}-{partition}"
+        for topic, partition in sorted(positions.starts)
+        if log_of(logs, topic, partition) is None
+    ]
+    if absent:
+        message = PARTITIONS_ABSENT(side=positions.label, count=len(absent), partition=absent[0])
+        yield WarningText(message)
 
 
 def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:

@@ -222,6 +222,10 @@ PARTIAL_TOPIC = warning(
     "{option.partitions} omits partitions of {count:topic} (the first is {topic})",
     "in the query, use the option assign, and list exactly the partitions to move",
 )
+PARTITIONS_ABSENT = warning(
+    "partitions-absent",
+    "{side}: the broker does not have {count:partition} (the first is {partition})",
+)
 PARTITION_ADVANCED = warning(
     "position-changed",
     "{partition} advances from {current} to {next_offset}, so Flink skips up to {records:record}",

@@ -137,6 +137,26 @@ def test_diff_with_broker_compares_only_topics_of_other_side(
     ]
 
 
+def test_diff_with_broker_warns_about_positions_outside_logs(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    """Regression: A wrong offset was only "ahead", and a misspelled topic was only on one side."""
+    right, wrong = tmp_path / "right.json", tmp_path / "wrong.json"
+    right.write_text(json.dumps({topic: {"0": 10, "1": 0}}))
+    wrong.write_text(json.dumps({topic: {"0": 99_999, "3": 1}, "paymnts": {"0": -2}}))
+    servers = ("-b", broker.bootstrap_servers)
+    shown = migrate("diff", f"json:{right}", f"json:{wrong}", *servers)
+    assert shown.code == 0
+    absent, beyond = (line for line in shown.stderr.splitlines() if line.startswith("warning: "))
+    assert absent == (
+        f"warning: json:{wrong}: the broker does not have 2 partitions (the first is paymnts-0) "
+        "[partitions-absent]"
+    )
+    assert f"json:{wrong}: 1 partition may belong to a recreated topic" in beyond
+    assert f"(the first is {topic}-0)" in beyond
+    assert migrate("diff", f"json:{right}", "broker:latest", *servers).stderr == ""
+
+
 def test_diff_compares_two_groups_and_reports_missing_group(broker: Broker, topic: str) -> None:
     broker.commit(f"a-{topic}", {(topic, 0): 5})
     broker.commit(f"b-{topic}", {(topic, 0): 6})
