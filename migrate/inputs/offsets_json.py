@@ -101,10 +101,23 @@ def parse_json(text: str) -> Any:
         )
     except NotOffsets:
         raise
-    except ValueError as error:
+    except json.JSONDecodeError as error:
+        problem = _trailing_comma(text, error.pos) or error
+        raise NotOffsets(f"it is not valid JSON ({problem})") from error
+    except ValueError as error:  # a number with too many digits
         raise NotOffsets(f"it is not valid JSON ({error})") from error
     except RecursionError as error:
         raise NotOffsets("the JSON is nested too deeply") from error
+
+
+def _trailing_comma(text: str, position: int) -> str:
+    """Return the place of a trailing comma if it is the error at this position, else ""."""
+    # Up to Python 3.12, the error is at the bracket after the comma.
+    comma = position if text[position : position + 1] == "," else len(text[:position].rstrip()) - 1
+    if text[comma : comma + 1] != "," or text[comma + 1 :].lstrip()[:1] not in ("}", "]"):
+        return ""
+    line, column = text.count("\n", 0, comma) + 1, comma - text.rfind("\n", 0, comma)
+    return f"trailing comma at line {line} column {column}"
 
 
 def topic_offsets(value: Any) -> dict[TopicPartition, int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple
 
+from decoder.storage import METADATA_FILE, join
 from decoder.urls import redact_url
 from migrate.inputs.ask_broker import ask_broker, broker_needed, valid_topics
 from migrate.inputs.flink.choose_source import Choice, choose, source_positions
@@ -242,6 +243,11 @@ def _parse_target(target: str) -> Side:
         raise UsageError(
             f"{target} is a file, not a target; to use a plan, pass plan:{target} as the first "
             f"argument, and {TARGETS} as the second"
+        )
+    if os.path.isfile(join(target, METADATA_FILE)):
+        raise UsageError(
+            f"{target} is a Flink checkpoint, not a target; pass {TARGETS} after the checkpoint; "
+            f"to compare two checkpoints, run `migrate diff CHK {target}`"
         )
     raise UsageError(f"{target} is not a target; {_prefix_advice(target)}")
 
