@@ -41,6 +41,10 @@ def _start(row: VerifiedPartition) -> int | None:
     return None if row.outcome is StartOutcome.MISSING else row.started
 
 
+def _is_repeated(row: VerifiedPartition) -> bool:
+    return row.outcome is StartOutcome.REPEATED
+
+
 def _started_below(row: VerifiedPartition) -> bool:
     started, expected = row.started, row.expected
     return isinstance(expected, int) and started is not None and started < expected
@@ -112,11 +116,14 @@ def outcome_lines(verification: Verification, *, allow_moved_on: bool = False) -
             "log; unless the query assigns its partitions, it reads them from its next batch; "
             "verify again after the next batch"
         )
-    again = sum(
-        row.outcome is StartOutcome.REPEATED and not _started_below(row)
-        for row in verification.partitions
-    )
-    if again:
+    repeated = [_started_below(row) for row in verification.partitions if _is_repeated(row)]
+    if below := sum(repeated):
+        yield (
+            f"repeated ({below}): the target starts below the position, and rereads the records "
+            "between; if CHK is newer than the checkpoint that was moved, pass the checkpoint that "
+            "was moved, or the plan that was applied (plan:FILE); otherwise, move again"
+        )
+    if again := len(repeated) - below:
         yield (
             f"repeated ({again}): a batch of the query's log ends below the previous batch; "
             "records were read twice, unless a repartitioning of the state skipped a failed batch"

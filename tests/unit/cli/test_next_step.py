@@ -174,6 +174,10 @@ def test_failed_verification_ends_with_summary(chk: Path, tmp_path: Path) -> Non
     found = migrate("verify", later, f"spark:{query}")
     assert found.code == 5
     assert "1 ok, 1 repeated (up to 1 offset)" in found.stdout
+    assert (
+        "repeated (1): the target starts below the position, and rereads the records between; if "
+        "CHK is newer than the checkpoint that was moved, pass the checkpoint that was moved"
+    ) in found.stderr
     assert found.stderr.splitlines()[-1] == "not verified: 1 of 2 partitions failed verification"
 
 

@@ -925,6 +925,16 @@ def test_verify_explains_partition_added_after_commit() -> None:
     assert line.startswith("missing (1): t-1 is not in the checkpoint, usually because")
 
 
+def test_verify_explains_group_offset_below_position() -> None:
+    """Regression: Unlike ``lost``, a verification of a newer checkpoint had no explanation."""
+    checked = verify_group(
+        side({0: 5, 1: 7}), group({0: (5, ""), 1: (4, "")}), None, new_at_earliest=True
+    )
+    (line,) = outcome_lines(checked)
+    assert line.startswith("repeated (1): the target starts below the position")
+    assert "if CHK is newer than the checkpoint that was moved, pass" in line
+
+
 def test_verify_explains_partitions_without_group_offset() -> None:
     """Regression: Unlike each other outcome, ``missing`` had no explanation."""
     checked = verify_group(
