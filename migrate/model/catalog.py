@@ -331,6 +331,11 @@ FILE_EMPTY = input_error(
     "the file {path} is empty, so it is not a {name}",
     "{way_out}",
 )
+FILE_INSIDE_CHECKPOINT = refusal(
+    "file-inside-checkpoint",
+    "{path} is inside a Flink checkpoint or savepoint ({directory}), so Flink may delete it",
+    "choose a path outside of checkpoints and savepoints",
+)
 FILE_INVALID = input_error(
     "file-invalid",
     "the file {path} is not a valid {name} ({field}: {problem})",

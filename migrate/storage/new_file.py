@@ -15,11 +15,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from decoder.storage import join
-from migrate.model.catalog import ALREADY_EXISTS
+from decoder.metadata.layout import MAGIC
+from decoder.storage import METADATA_FILE, join
+from migrate.model.catalog import ALREADY_EXISTS, FILE_INSIDE_CHECKPOINT
 from migrate.model.errors import Refused, UsageError
 from migrate.model.option_names import can_set, option
 from migrate.model.warning import warn
@@ -30,6 +32,11 @@ from migrate.storage.uris import is_uri
 # A function that writes a file in a new directory. The arguments are the file's name, and its
 # content in pieces.
 WriteFile = Callable[[str, Iterable[bytes]], None]
+
+# The first bytes of a checkpoint's ``_metadata``, and the number of parent directories to search:
+# JOB/shared/x and JOB/chk-1/x are in the directory of a job.
+_MAGIC = MAGIC.to_bytes(4, "big")
+_PARENT_LEVELS = 3
 
 # The remedy for a file that cannot be written, if the user cannot choose a different file.
 MAKE_WRITABLE = "free space on its disk, or make its directory writable"
@@ -44,7 +51,7 @@ def check_new_file(name: str, path: Path) -> None:
     ``name`` is the name of the option that contains the path.
 
     Raises:
-        Refused: the path exists.
+        Refused: the path exists, or it is in the directory of a checkpoint, savepoint, or job.
         UsageError: the file cannot be written.
     """
     try:
@@ -62,6 +69,19 @@ def check_new_file(name: str, path: Path) -> None:
             remedy = "choose a different file" if can_set(name) else MAKE_WRITABLE
             problem = f"cannot be written: {error.strerror}; {remedy}"
         raise UsageError(f"{named}: {problem}") from error
+    for directory in islice(path.absolute().parents, _PARENT_LEVELS):
+        if _is_of_flink(directory):
+            raise Refused(FILE_INSIDE_CHECKPOINT(path=path, directory=directory))
+
+
+def _is_of_flink(directory: Path) -> bool:
+    """Return whether a directory is a checkpoint, a savepoint, or a job's checkpoint directory."""
+    with suppress(OSError):
+        if (directory / "taskowned").is_dir():
+            return True
+        with (directory / METADATA_FILE).open("rb") as metadata:
+            return metadata.read(len(_MAGIC)) == _MAGIC
+    return False
 
 
 def check_new_directory(directory: Path, *, staged: bool) -> None:
