@@ -50,6 +50,9 @@ _COMMANDS_OF_OTHERS = {
     "apply": "to apply a saved plan, run `migrate to-spark --plan FILE --checkpoint-dir DIR` or "
     "`migrate commit-group --group NAME --plan FILE --execute`. `migrate show FILE` prints the "
     "command for this plan.",
+    "dry-run": "a command with --execute changes nothing without it, as in `migrate commit-group "
+    "CHK --group NAME`; to-spark prints the positions, and writes only new files, such as with "
+    "--checkpoint-dir.",
     "rehearse": "to rehearse, call the Python function `rehearse` from the module migrate.spark",
 }
 

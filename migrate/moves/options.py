@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
+from decoder.storage import METADATA_FILE
 from decoder.urls import redact_url
 from migrate.inputs.ask_broker import broker_needed
 from migrate.inputs.flink.choose_source import Choice
@@ -35,7 +36,7 @@ from migrate.model.policies import (
 from migrate.model.positions import GROUP_PREFIX, SPARK, SPARK_PREFIX, Target, prefix_advice
 from migrate.model.wording import parse_duration, why_mistyped
 from migrate.moves.declare_options import READ, Option, ReadArguments, check_combinations
-from migrate.storage.uris import AnyPath, local_path
+from migrate.storage.uris import AnyPath, is_uri, local_path
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
@@ -567,9 +568,21 @@ class Request(Choice):
 
 
 def group_name_advice(name: str) -> str:
-    """Return advice about a mistyped group name, such as ``group:orders``; "" for other names."""
-    advice = prefix_advice(name, GROUP_PREFIX, SPARK_PREFIX)
-    return f"{advice} from the name" if advice else why_mistyped(name, "name")
+    """Return advice about a mistyped group name, such as ``group:orders`` or a path; or "".
+
+    A group may have the name of a directory such as ``orders``, so a name without ``/`` is a path
+    only if the directory is a checkpoint.
+    """
+    if advice := prefix_advice(name, GROUP_PREFIX, SPARK_PREFIX):
+        return f"{advice} from the name"
+    is_path = "/" in name and (
+        is_uri(name)
+        or os.path.exists(name)
+        or (name.startswith("/") and os.path.exists(Path(name).parent))
+    )
+    if is_path or os.path.exists(Path(name, METADATA_FILE)):
+        return "this is a path, not the name of a group; was it swapped with the checkpoint?"
+    return why_mistyped(name, "name")
 
 
 def check_group_name(name: str | None, argument: str = "group") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -165,7 +166,8 @@ def verify(
 
         check_pyspark()
     moved = os.fspath(moved)
-    _check_order(moved, target)
+    brokers = _broker_options(arguments)
+    _check_order(moved, target, brokers)
     job, to_kafka = kafka(arguments, SideArguments), target_connection(arguments)
     source_choice = choice(arguments)
     if moved.startswith(PLAN_PREFIX):
@@ -177,7 +179,7 @@ def verify(
         raise _translated_error(target)
     if plan is not None and (to_kafka.is_given or job.is_given or not plan.is_translated):
         check_target_kafka(plan, to_kafka)
-    side = _parse_target(target)
+    side = _parse_target(target, brokers)
     if run and side.kind is not SideKind.SPARK:
         raise UsageError(f"{option('run', True)} requires spark:DIR, because it runs a Spark query")
     broker = to_kafka.broker if to_kafka.is_given else job.broker
@@ -201,23 +203,42 @@ def verify(
     return verification
 
 
-def _check_order(moved: str, target: str) -> None:
-    """Refuse a target passed as ``moved``, or a mistyped prefix in ``moved``."""
+def _broker_options(arguments: SideArguments) -> str:
+    """Return the user's broker options as they follow a command, such as `` -b broker:9092``."""
+    given = {
+        "-b": arguments.get("bootstrap_servers"),
+        "--kafka-config": arguments.get("kafka_config"),
+        "--to-bootstrap-servers": arguments.get("to_bootstrap_servers"),
+        "--to-kafka-config": arguments.get("to_kafka_config"),
+    }
+    words = "".join(
+        f" {flag} {shlex.quote(os.fspath(value))}" for flag, value in given.items() if value
+    )
+    return f"{words} -X …" if arguments.get("kafka_properties") else words
+
+
+def _check_order(moved: str, target: str, brokers: str) -> None:
+    """Refuse a target passed as ``moved``, or a mistyped prefix in ``moved``.
+
+    ``brokers`` are the broker options for a suggested command.
+    """
     if moved.startswith((SPARK_PREFIX, GROUP_PREFIX)):
         if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
             raise UsageError(
                 "both arguments are targets; pass the savepoint or plan:FILE first, and then one "
                 "target"
             )
-        swapped = f"{redact_url(target)} {redact_url(moved)}"
-        raise UsageError(f"pass the checkpoint before the target: migrate verify {swapped}")
+        swapped = shlex.join((redact_url(target), redact_url(moved)))
+        raise UsageError(
+            f"pass the checkpoint before the target: migrate verify {swapped}{brokers}"
+        )
     exists = os.path.exists(moved)
     if not exists and (similar := with_known_prefix(moved, ("plan", "group", "spark"))):
         raise UsageError(f"{moved}: no such checkpoint or plan; did you mean {similar}?")
 
 
-def _parse_target(target: str) -> Side:
-    """Parse the target's name.
+def _parse_target(target: str, brokers: str) -> Side:
+    """Parse the target's name; ``brokers`` are the broker options for a suggested command.
 
     Raises:
         UsageError: the name is neither ``spark:DIR`` nor ``group:NAME``.
@@ -229,7 +250,8 @@ def _parse_target(target: str) -> Side:
     if similar := with_known_prefix(target, ("spark", "group")):
         raise UsageError(f"{target}: no such target; did you mean {similar}?")
     if target.startswith(("json:", "csv:", "broker:")):
-        brokers = " -b HOST:PORT" if target.startswith("broker:") else ""
+        if not brokers and target.startswith("broker:"):
+            brokers = " -b HOST:PORT"
         raise UsageError(
             f"{target}: verify requires spark:DIR or group:NAME; to compare any two sides, run "
             f"`migrate diff CHK {target}{brokers}`"
@@ -237,7 +259,7 @@ def _parse_target(target: str) -> Side:
     if target.startswith(PLAN_PREFIX):
         raise UsageError(
             f"{target} is not a target; pass plan:FILE as the first argument, and the target as "
-            f"the second: migrate verify {target} TARGET"
+            f"the second: migrate verify {target} TARGET{brokers}"
         )
     if os.path.isfile(target):
         raise UsageError(

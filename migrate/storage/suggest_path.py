@@ -165,7 +165,8 @@ def _command_for_side(pointer: str) -> str:
         case "plan":
             return f"to show a plan, run `migrate show {name}`"
         case "group" | "json" | "csv" | "hudi" | "broker":
-            return f"to compare a checkpoint with it, run `migrate diff CHK {side}`"
+            brokers = " -b HOST:PORT" if prefix in ("group", "broker") else ""
+            return f"to compare a checkpoint with it, run `migrate diff CHK {side}{brokers}`"
     return ""
 
 
