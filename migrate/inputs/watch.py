@@ -8,7 +8,7 @@ running.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -30,6 +30,16 @@ _WAIT_WITHOUT_INTERVAL = 6.0
 # this difference, `migrate` does not wait. S3 refuses requests if the clocks differ by more than 15
 # minutes.
 CLOCKS_OF_STORAGE = 900.0
+
+
+def poll(seconds: float, pause: float = 0.25) -> Iterator[None]:
+    """Yield immediately, and then after each pause until ``seconds`` have passed."""
+    deadline = time.monotonic() + seconds
+    while True:
+        yield
+        if time.monotonic() > deadline:
+            return
+        time.sleep(pause)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,16 +34,6 @@ WRITTEN = "the target is written"
 UNCHANGED = "the target is unchanged"
 BEING_ROLLED_BACK = "the target is unchanged, or was partly removed"
 ROLLED_BACK = "the target was rolled back, but the record was not updated"
-
-
-def poll(seconds: float, pause: float = 0.25) -> Iterator[None]:
-    """Yield immediately, and then after each pause until ``seconds`` have passed."""
-    deadline = time.monotonic() + seconds
-    while True:
-        yield
-        if time.monotonic() > deadline:
-            return
-        time.sleep(pause)
 
 
 class CutOverContext:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from decoder import DecodeError
 from decoder.storage import join
 from migrate.extensions.cutover import catalog
-from migrate.extensions.cutover.context import CutOverContext, poll
+from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.facts import (
     Facts,
     GroupFacts,
@@ -29,6 +29,7 @@ from migrate.extensions.cutover.observe_stopped_job import (
 )
 from migrate.inputs import spark_log
 from migrate.inputs.spark_log_entries import EmptyEntry, entry_numbers
+from migrate.inputs.watch import poll
 from migrate.model.errors import InputError, MigrateError, Refused
 from migrate.model.message import Message
 from migrate.planning import Plan

@@ -1,7 +1,7 @@
 """Read the state of the job from Flink and the savepoint folder.
 
-Flink's REST API may return cached answers that are up to ``web.refresh-interval`` old, so some
-values are read twice.
+Flink's REST API may return cached answers (``JobManager.until_refreshed``), so some values are read
+twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from decoder.checkpoint import read_metadata
 from decoder.metadata.original_location import original_directory
 from decoder.storage import join
 from migrate.extensions.cutover import catalog
-from migrate.extensions.cutover.context import CutOverContext, poll
+from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.facts import JobToStop, Savepoint
 from migrate.inputs.before_move import job_refusals
 from migrate.inputs.flink.job_state import judge, judge_jobs
@@ -29,6 +29,7 @@ from migrate.inputs.flink.restarted_job import (
     is_same_savepoint,
     job_started_again,
 )
+from migrate.inputs.watch import poll
 from migrate.model.errors import CutOverStopped, Refused
 from migrate.moves.plan import compared_group
 from migrate.planning import Plan
@@ -37,8 +38,6 @@ from migrate.storage.uris import path_of
 if TYPE_CHECKING:
     from migrate.inputs.flink.restarted_job import RestoredJob
 
-# How long to wait for Flink to report a change, in addition to its web.refresh-interval.
-_GRACE_SECONDS = 2.0
 # The maximum time to wait until a JobManager answers again (a failover takes less time), and until
 # a stopped job has ended.
 MAX_WAIT_SECONDS = 20.0
@@ -127,7 +126,7 @@ def _began(job: FlinkJob) -> int:
 
 def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
     """Return the job as soon as Flink reports its end, or else after the refresh interval."""
-    for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
+    for _ in flink.until_refreshed():
         if job.ended:
             break
         job = flink.reread(job)
@@ -224,7 +223,7 @@ def _final_savepoint(
     savepoint = reported_savepoint(savepoints, flink.details(job_id).newest_savepoint)
     if savepoint is not None:
         return savepoint
-    for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
+    for _ in flink.until_refreshed():
         reported = flink.details(job_id).newest_savepoint
         savepoint = reported_savepoint(_stop_savepoints_in(context, folder), reported)
         if savepoint is not None:

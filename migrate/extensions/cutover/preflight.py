@@ -14,7 +14,7 @@ from pathlib import Path
 from decoder import DecodeError, ErrorKind
 from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.check_commands import check_programs
-from migrate.extensions.cutover.context import CutOverContext, poll
+from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.decide import check_stopped
 from migrate.extensions.cutover.facts import Facts, JobToStop, require
 from migrate.extensions.cutover.make_plan import PlannedMove, plan_move
@@ -23,6 +23,7 @@ from migrate.extensions.cutover.spec import SpecFile
 from migrate.extensions.cutover.target_state import other_move_reason
 from migrate.inputs.flink.extract import read
 from migrate.inputs.flink.source import SourceKind
+from migrate.inputs.watch import poll
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log
 from migrate.model.message import Message

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.command import command_checksum, command_line
-from migrate.extensions.cutover.context import CutOverContext, poll
+from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable, require
 from migrate.extensions.cutover.observe import observe, read_group
 from migrate.extensions.cutover.record import now
@@ -18,6 +18,7 @@ from migrate.extensions.cutover.target_state import (
 )
 from migrate.extensions.cutover.watch_lag import watched_lag
 from migrate.inputs.spark_log_entries import EmptyEntry
+from migrate.inputs.watch import poll
 from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
 from migrate.model.message import Message

@@ -10,13 +10,13 @@ from migrate.extensions.cutover.context import (
     STOP_FAILED,
     STOP_REQUESTED,
     CutOverContext,
-    poll,
 )
 from migrate.extensions.cutover.facts import Facts, JobToStop, require
 from migrate.extensions.cutover.observe_stopped_job import MAX_WAIT_SECONDS
 from migrate.extensions.cutover.record import now
 from migrate.inputs.flink.rest_api import StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
+from migrate.inputs.watch import poll
 from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
 from migrate.model.warning import warn

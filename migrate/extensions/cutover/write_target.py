@@ -15,11 +15,11 @@ from migrate.extensions.cutover.context import (
     NOT_WRITTEN,
     WRITTEN,
     CutOverContext,
-    poll,
 )
 from migrate.extensions.cutover.facts import Facts, LocationFacts, planned_streams, require
 from migrate.extensions.cutover.observe import observe
 from migrate.extensions.cutover.record import now
+from migrate.inputs.watch import poll
 from migrate.model.errors import CutOverStopped, MigrateError, Refused
 from migrate.model.log import log, timed
 from migrate.model.positions import SPARK

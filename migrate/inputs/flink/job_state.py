@@ -43,7 +43,7 @@ from migrate.model.positions import CLOCK_DIFFERENCE, Origin
 from migrate.storage.uris import is_uri
 
 if TYPE_CHECKING:
-    from migrate.inputs.flink.rest_api import FlinkJob
+    from migrate.inputs.flink.rest_api import CheckpointNumbers, FlinkJob
     from migrate.inputs.flink.restarted_job import RestoredJob
 
 
@@ -119,29 +119,38 @@ def judge(origin: Origin, flink_rest: str | None) -> Judgment:
 def _with_newest_checkpoint(
     judgment: Judgment, origin: Origin, jobs: Sequence[RestoredJob], flink_rest: str
 ) -> Judgment:
-    """Compare the checkpoint with the newest checkpoint that Flink lists for the ended job."""
+    """Compare the checkpoint with the newest checkpoint that Flink lists for the ended job.
+
+    Just after a stop, Flink may still list the checkpoints from before the stop, so wait until
+    Flink has refreshed its answers.
+    """
     from migrate.inputs.flink.rest_api import JobManager
 
-    is_newest = False
-    for job in _own_jobs(origin, jobs):
-        numbers = JobManager(flink_rest).checkpoint_numbers(job.job_id)
-        for number, verb in (
-            (numbers.completed, "completed"),
-            (numbers.restored, "recovered from"),
-        ):
-            if number is not None and number > origin.number:
-                text = f"job {job.job_id} has {verb} checkpoint {number} after checkpoint "
+    flink, own = JobManager(flink_rest), _own_jobs(origin, jobs)
+    for _ in flink.until_refreshed():
+        is_newest = False
+        for job in own:
+            numbers = flink.checkpoint_numbers(job.job_id)
+            if progress := _progress_after(origin, numbers):
+                text = f"job {job.job_id} has {progress} after checkpoint {origin.number}"
                 state = JobState.RESTARTED if origin.stopped else JobState.ENDED
-                text += str(origin.number)
                 return replace(judgment, state=state, text=text, is_beyond=True)
-        is_newest |= origin.number in (
-            (numbers.completed,) if origin.stopped else (numbers.completed, numbers.restored)
-        )
-    if is_newest:
-        return judgment
+            is_newest |= origin.number in (
+                (numbers.completed,) if origin.stopped else (numbers.completed, numbers.restored)
+            )
+        if is_newest:
+            return judgment
     text = f"Flink does not list this {origin.title} as the job's newest"
     text = f"{_unknown(origin)}; {text}"
     return replace(judgment, state=JobState.UNKNOWN, text=text, is_doubtful=True)
+
+
+def _progress_after(origin: Origin, numbers: CheckpointNumbers) -> str | None:
+    """Return a phrase about a checkpoint that is newer than the origin, or None."""
+    for number, verb in ((numbers.completed, "completed"), (numbers.restored, "recovered from")):
+        if number is not None and number > origin.number:
+            return f"{verb} checkpoint {number}"
+    return None
 
 
 def judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:

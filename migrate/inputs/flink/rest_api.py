@@ -16,7 +16,7 @@ SavepointInfo}, org.apache.flink.runtime.rest.handler.job.savepoints.SavepointHa
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -25,6 +25,7 @@ from pydantic import BaseModel, FailFast, Field, RootModel
 
 from decoder.urls import redact_url
 from migrate.inputs.flink.rest_client import UnknownToFlink, get, printable_text, request
+from migrate.inputs.watch import LONGEST_WAIT, poll
 from migrate.model.errors import UsageError
 from migrate.model.option_names import option
 
@@ -34,6 +35,8 @@ _NO_PATH = "<checkpoint-not-externally-addressable>"
 # JobManager can recover the job.
 _ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
 _NOT_LISTED = "not listed"
+# How long to wait for Flink to report a change, in addition to its web.refresh-interval.
+_GRACE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +200,20 @@ class JobManager:
         """Return Flink's version."""
         return get(self._url, _Configuration, "/config").version
 
-    def refresh_seconds(self) -> float:
-        """Return the maximum age of the JobManager's answers in seconds (web.refresh-interval)."""
-        return get(self._url, _Configuration, "/config").refresh_ms / 1000
+    def until_refreshed(self) -> Iterator[None]:
+        """Yield immediately, and then repeatedly until no answer is older than the first yield.
+
+        Flink caches a job's details and checkpoints for its ``web.refresh-interval``, 3 seconds by
+        default. Flink 1.20 and later have an option for the checkpoints,
+        ``rest.cache.checkpoint-statistics.timeout``, whose default is this interval.
+
+        Source: org.apache.flink.runtime.rest.handler.legacy.DefaultExecutionGraphCache @ Flink
+        1.15.4 and 2.2.0, org.apache.flink.runtime.rest.handler.job.checkpoints.
+        AbstractCheckpointStatsHandler and org.apache.flink.configuration.RestOptions
+        .CACHE_CHECKPOINT_STATISTICS_TIMEOUT @ Flink 1.20.3 and 2.2.0.
+        """
+        refresh_seconds = get(self._url, _Configuration, "/config").refresh_ms / 1000
+        yield from poll(min(refresh_seconds, LONGEST_WAIT) + _GRACE_SECONDS)
 
     def configuration(self) -> dict[str, str]:
         """Return the JobManager's configuration; Flink masks the values of secrets."""

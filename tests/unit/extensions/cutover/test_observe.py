@@ -316,7 +316,7 @@ def test_stop_of_earlier_job_with_same_id_is_ignored(
 ) -> None:
     """The job restarted under a fixed ID, and Flink remembers the old stop for five minutes."""
     known, url = flink
-    monkeypatch.setattr("migrate.extensions.cutover.context.time", Clock())
+    monkeypatch.setattr("migrate.inputs.watch.time", Clock())
     for number in (1, 2):
         done = {"location": f"file:/s/savepoint-{number}"}
         known.of_a_stop = json.dumps({"status": {"id": "COMPLETED"}, "operation": done})
@@ -464,7 +464,7 @@ def test_manual_stop_is_recognized_within_flink_refresh_interval(
     """Flink serves outdated answers for up to its web.refresh-interval."""
     known, url = flink
     clock = Clock()
-    monkeypatch.setattr("migrate.extensions.cutover.context.time", clock)
+    monkeypatch.setattr("migrate.inputs.watch.time", clock)
     known.state = "FINISHED"
     known.answers["/config"] = json.dumps({"flink-version": "2.2.0", **interval})
     shutil.copytree(_golden("2.2/stop"), tmp_path / "savepoints" / _JOB / "savepoint-1")

@@ -51,6 +51,7 @@ def same_clock(monkeypatch: pytest.MonkeyPatch) -> None:
         return 0.0 if flink._url == _URL else ask(flink, jobs)
 
     monkeypatch.setattr(flink_rest.JobManager, "clock_ahead_ms", clock_ahead_ms)
+    monkeypatch.setattr(flink_rest.JobManager, "until_refreshed", lambda flink: iter((None,)))
 
 
 def _planned(directory: Path) -> Plan:
@@ -350,6 +351,37 @@ def test_newest_checkpoint_number_includes_savepoints(
     monkeypatch.setattr("migrate.inputs.flink.rest_client.request", lambda url, path: answer)
     numbers = flink_rest.JobManager(_URL).checkpoint_numbers(_JOB)
     assert numbers == CheckpointNumbers(8, 3)
+
+
+def test_answer_of_flink_from_before_stop_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Regression: Just after a stop, Flink listed checkpoint 8 as the newest, from its cache."""
+    monkeypatch.undo()  # the wait
+    answers = {
+        "/config": '{"flink-version": "2.2.0", "refresh-interval": 3000}',
+        f"/jobs/{_JOB}/checkpoints": '{"latest": {"completed": {"id": 8}}}',
+    }
+    fresh, waited = '{"latest": {"completed": {"id": 8}, "savepoint": {"id": 9}}}', list[float]()
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        if sum(waited) >= 2.5:
+            answers[f"/jobs/{_JOB}/checkpoints"] = fresh
+
+    monkeypatch.setattr(
+        "migrate.inputs.flink.rest_client.request", lambda url, path: answers[path].encode()
+    )
+    monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: [(_FINISHED, None)])
+    monkeypatch.setattr(flink_rest.JobManager, "clock_ahead_ms", lambda flink, jobs: 0.0)
+    monkeypatch.setattr(time, "monotonic", lambda: sum(waited))
+    replace_sleep(monkeypatch, sleep)
+    judgment = judge(_STOP, _URL)
+    assert (judgment.state, sum(waited)) == (JobState.STOPPED, 2.5), judgment
+    # The wait is limited to the age of Flink's answers, and 2 s.
+    judgment = judge(replace(_STOP, number=10), _URL)
+    assert judgment.state is JobState.UNKNOWN
+    assert 7.5 <= sum(waited) <= 8
 
 
 def test_history_server_is_refused_as_jobmanager(monkeypatch: pytest.MonkeyPatch) -> None:
