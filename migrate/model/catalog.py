@@ -1133,6 +1133,11 @@ SINK_HUDI_IDENTIFIER = refusal(
     "set hoodie.datasource.write.streaming.checkpoint.identifier to a new name, and pass this "
     "name with {option.sink_writer} too",
 )
+SINK_IS_NO_OUTPUT = refusal(
+    "sink-is-no-output",
+    "{option.sink:{sink}} is {is_a}, not a sink",
+    "pass the directory or table to which the query or job writes its output",
+)
 SINK_OF_OTHER_QUERY = refusal(
     "sink-of-other-query",
     "{sink} is the file sink of a different query, which has already written batches up to {last} "

@@ -15,6 +15,7 @@ from migrate.model.catalog import (
     SINK_FILES_BEHIND,
     SINK_HUDI_DEFAULT_IDENTIFIER,
     SINK_HUDI_IDENTIFIER,
+    SINK_IS_NO_OUTPUT,
     SINK_OF_OTHER_QUERY,
     SINK_UNREADABLE,
 )
@@ -184,6 +185,10 @@ def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory, list[WarningText]]:
     """Return the sink's name, the writers that it remembers, and any read warnings."""
     directory = named_location("sink", sink)
     name = directory.name
+    from migrate.targets.seed import describe_other_use  # imported here; few moves have a sink
+
+    if (other_use := describe_other_use(*directory.to_read)) is not None:
+        raise Refused(SINK_IS_NO_OUTPUT(sink=name, is_a=other_use))
     try:
         with timed(f"reading {name}"):
             memory = sink_memory(*directory.to_read)

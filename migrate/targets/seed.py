@@ -94,12 +94,34 @@ def _check_outside_others(location: Location) -> None:
         is_query = False
         with contextlib.suppress(OSError):  # the user might lack permission to read this parent
             names = files.list_directory(path) or ()
-            if looks_like_location(names):
-                is_query = files.is_file(join(path, _METADATA))
+            is_query = _is_of_query(path, files, names)
         if _is_of_flink(path, files, names):
             raise Refused(LOCATION_INSIDE_CHECKPOINT(directory=location.name, path=path))
         if is_query:
             raise Refused(LOCATION_INSIDE_QUERY(directory=location.name, path=path))
+
+
+def describe_other_use(path: str, files: Files) -> str | None:
+    """Return what a path is if it is a file, or if its directory belongs to a query or to Flink.
+
+    Return None for a directory that may be the output of a query or a job, or that does not exist.
+
+    Raises:
+        OSError: the directory cannot be listed.
+    """
+    names = files.list_directory(path)
+    if names is None:
+        return "a file" if files.is_file(path) else None
+    if _is_of_query(path, files, names):
+        return "the checkpoint location of a Spark query"
+    if _is_of_flink(path, files, names):
+        return "a Flink checkpoint or savepoint, or the checkpoint directory of a job"
+    return None
+
+
+def _is_of_query(path: str, files: Files, names: Collection[str]) -> bool:
+    """Return whether a directory with these entries is a query's checkpoint location."""
+    return looks_like_location(names) and files.is_file(join(path, _METADATA))
 
 
 def _is_of_flink(path: str, files: Files, names: Collection[str]) -> bool:

@@ -69,7 +69,7 @@ def test_file_as_sink_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "file", "")
     with pytest.raises(UnreadableSink, match="it is a file, not a directory"):
         look(tmp_path / "file")
-    with pytest.raises(Refused, match="it is a file, not a directory"):
+    with pytest.raises(Refused, match="is a file, not a sink"):
         check_sink_of_a_query(tmp_path / "file", None)
 
 
