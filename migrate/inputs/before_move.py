@@ -22,6 +22,7 @@ from migrate.model.catalog import (
     JOB_OVERWRITES_GROUP,
     JOB_RUNNING,
     JOB_RUNNING_AFTER_PLAN,
+    OTHER_JOB_MAY_OVERWRITE_GROUP,
     READER_KEPT_RUNNING,
     SAVEPOINT_AGED,
     SAVEPOINT_AGED_AFTER_PLAN,
@@ -74,8 +75,8 @@ def job_refusals(
     """
     facts = {"evidence": judgment.text, "how_to_stop": judgment.how_to_stop}
     if is_group and judgment.other_running:
-        facts["evidence"] = judgment.other_running
-        return [JOB_OVERWRITES_GROUP(**facts, if_different=_if_different())]
+        other = {"other_running": judgment.other_running, "evidence": judgment.text}
+        return [OTHER_JOB_MAY_OVERWRITE_GROUP(**other)]
     if judgment.is_beyond and (not allow_ran_on or (judgment.runs and is_group)):
         if judgment.state is JobState.RUNNING:
             running = JOB_RUNNING_AFTER_PLAN if saved else JOB_RUNNING

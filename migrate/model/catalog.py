@@ -399,8 +399,8 @@ FLINK_NOT_QUERIED_SINCE_PLAN = refusal(
     "flink-not-queried-since-plan",
     "the plan was made with {option.flink_rest}; without this option, migrate cannot determine "
     "whether the job was restarted after the plan was made",
-    "add {option.flink_rest:URL}; if the JobManager no longer exists, make a new plan without this "
-    "option, and check for a restart with {option.source_group:G} (the job's group)",
+    "add {option.flink_rest:URL}; or make a new plan without this option, and check for a restart "
+    "with {option.source_group:G} (the job's group)",
 )
 FLINK_TIMEOUT = service_error(
     "flink-timeout",
@@ -781,6 +781,13 @@ NOTHING_SELECTED = refusal(
     "nothing-selected",
     "no partition in {option.partitions} has an offset; the checkpoint contains {partitions:3}",
     "pass some of these partitions in the form TOPIC:PARTITIONS ({option.partitions:{example}})",
+)
+OTHER_JOB_MAY_OVERWRITE_GROUP = refusal(
+    "other-job-may-overwrite-group",
+    "a different job is running; {other_running}; if this job commits for the group, it overwrites "
+    "the group's offsets, and Flink does not show the group of a job; {evidence}",
+    "stop this job first; or, if it commits for a different group, omit {option.flink_rest} (also "
+    "when you save a plan), and check for a restart with {option.source_group:G}",
 )
 OFFSETS_NOT_COMMITTED = service_error(
     "offsets-not-committed",

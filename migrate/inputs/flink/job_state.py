@@ -188,8 +188,8 @@ def _judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
                 JobState.RUNNING, text, True, True, is_same_job=is_same, asked_flink=True
             )
     if own and origin.stopped:
-        text = f"{STOPPED_TEXT}, Flink lists it as FINISHED, and "
-        text += "Flink lists no job that was restored from it"
+        text = f"{STOPPED_TEXT}, Flink lists it (job {own[0].job_id}, {own[0].name}) as FINISHED, "
+        text += "and Flink lists no job that was restored from it"
         if problem := _doubt_of_stop(jobs, own):
             return _doubt(origin, problem, other)
         return Judgment(JobState.STOPPED, text, asked_flink=True, other_running=other)
@@ -197,8 +197,11 @@ def _judge_jobs(origin: Origin, jobs: Sequence[RestoredJob] | None) -> Judgment:
     if problem := hidden_start(jobs, own, ended_ms):
         return _doubt(origin, problem, other)
     if own:
-        text = f"Flink lists job {own[0].job_id} as {own[0].state}"
-        text += ", and no other job is running" if not running else ""
+        text = f"Flink lists job {own[0].job_id} as {own[0].state}, and no other job is running"
+        if running:
+            text = f"Flink lists job {own[0].job_id} ({own[0].name}), which wrote this "
+            text += f"{origin.title.split()[0]}, as {own[0].state}, and lists no job that was "
+            text += "restored from it"
         return Judgment(JobState.ENDED, text, asked_flink=True, other_running=other)
     digits = _digits_of_job(origin)
     text = f"the path of the {origin.title.split()[0]} does not show its job"

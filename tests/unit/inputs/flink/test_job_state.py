@@ -762,6 +762,43 @@ def test_move_is_refused_if_job_is_running_and_override_is_not_set(
     assert migrate("to-spark", *asked, "--flink-rest", _URL, "--allow-ran-on").code == 0
 
 
+@pytest.mark.parametrize(
+    ("origin", "ended", "evidence"),
+    [
+        (
+            _STOP,
+            _FINISHED,
+            "the job was stopped with this savepoint, Flink lists it (job "
+            f"{_JOB}, orders) as FINISHED, and Flink lists no job that was restored from it",
+        ),
+        (
+            _RETAINED,
+            replace(_FINISHED, state="CANCELED"),
+            f"Flink lists job {_JOB} (orders), which wrote this checkpoint, as CANCELED, and lists "
+            "no job that was restored from it",
+        ),
+    ],
+)
+def test_refusal_for_group_distinguishes_running_job_from_ended_job_of_checkpoint(
+    origin: Origin, ended: FlinkJob, evidence: str
+) -> None:
+    """Regression: The refusal did not state that the job of the savepoint had ended.
+
+    The advice was to stop the job, although it was a different job that was running.
+    """
+    clicks = FlinkJob(_OTHER, "clicks", "RUNNING", 5)
+    judgment = judge_jobs(origin, [(ended, None), (clicks, None)])
+    assert job_refusals(judgment, allow_ran_on=False) == []
+    (refusal,) = job_refusals(judgment, allow_ran_on=False, is_group=True)
+    assert refusal.code == "other-job-may-overwrite-group"
+    assert refusal.startswith(
+        f"a different job is running; Flink lists job {_OTHER} (clicks) as RUNNING; if this job "
+    )
+    assert f"; {evidence}; " in refusal
+    assert "stop the job with a savepoint" not in refusal
+    assert "omit flink_rest" in refusal
+
+
 @pytest.mark.parametrize(("job_id", "is_same"), [(_JOB, True), (_OTHER, False)])
 def test_refusal_states_whether_running_job_wrote_checkpoint(job_id: str, is_same: bool) -> None:
     judgment = judge_jobs(_RETAINED, [(FlinkJob(job_id, "orders", "RUNNING", 2**45), None)])
@@ -857,10 +894,7 @@ def test_flink_is_queried_for_every_command_that_moves_positions(
     _answer_numbers(monkeypatch, 2)
     moved = migrate("to-spark", *asked)
     assert moved.code == 0, moved.stderr
-    assert (
-        "ok: the job was stopped with this savepoint, Flink lists it as FINISHED, and"
-        in moved.stderr
-    )
+    assert "ok: the job was stopped with this savepoint, Flink lists it (job " in moved.stderr
 
 
 def test_messages_about_stop_and_age_are_printed_only_for_savepoints(tmp_path: Path) -> None:
