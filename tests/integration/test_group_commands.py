@@ -545,8 +545,8 @@ def test_verify_reports_records_expired_after_correct_start(
     for target in targets:
         right = migrate("verify", chk, target, *base)
         assert right.code == 0, right.stdout
-        assert right.stderr == (
-            "verified: all 3 partitions will start where the checkpoint ended\n"
+        assert right.stderr.splitlines()[-1] == (
+            "verified: all 3 partitions will start where the checkpoint ended"
         )
         assert "WILL-START-AT" in right.stdout and "STARTED-AT" not in right.stdout
     broker.delete_records(topic, 0, 4)
@@ -559,7 +559,8 @@ def test_verify_reports_records_expired_after_correct_start(
         assert "2 ok, 1 expired (up to 1 offset)" in found.stdout
         assert "these records were deleted" in found.stderr
     broker.delete_topic(topic)
-    for found in (migrate("verify", chk, target, *base) for target in targets[:1]):
+    for target in targets:
+        found = migrate("verify", chk, target, *base)
         assert found.code == 5
         assert "3 gone" in found.stdout
 
