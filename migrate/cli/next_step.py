@@ -83,8 +83,29 @@ def comparison(chk: str, target: str, arguments: MoveArguments) -> str:
     return command("diff", chk, target, *_options(flags, arguments), kafka=arguments)
 
 
-def comparison_of_savepoints(old: str, new: str, arguments: MoveArguments) -> str:
-    """Return the ``diff`` command that compares a savepoint with its copy with new positions."""
+def check_of_savepoint(old: str, side: str, new: str, arguments: MoveArguments) -> str:
+    """Return the ``diff`` command that checks a savepoint with new positions, with its purpose.
+
+    Normally, it compares the savepoint with the positions' input. If the positions may differ from
+    this input, or if only some sources got them, it compares the savepoint with the old one.
+    """
+    is_part = arguments.get("source") is not None or arguments.get("cluster") is not None
+    if _keeps_positions(side, arguments) and not is_part:
+        return f"to check its positions: {comparison(side, new, arguments)}"
+    return f"to show the changes: {_comparison_of_savepoints(old, new, arguments)}"
+
+
+def _keeps_positions(chk: str, arguments: MoveArguments) -> bool:
+    """Return whether a move uses the positions of its input, which do not change later."""
+    # Imported here, because only commands that move positions need these modules.
+    from migrate.model.policies import policies_of
+    from migrate.moves.options import target_connection
+
+    may_change = policies_of(arguments).may_change_positions or chk.startswith("broker:")
+    return not may_change and not target_connection(arguments).is_given
+
+
+def _comparison_of_savepoints(old: str, new: str, arguments: MoveArguments) -> str:
     from migrate.moves.options import target_connection  # imported here, as in ``rollback``
 
     # Without a second cluster, ``diff`` has no names to translate.
@@ -98,10 +119,11 @@ def comparison_of_savepoints(old: str, new: str, arguments: MoveArguments) -> st
 def verification(
     chk: str | None, plan: str | None, origin: Origin | None, target: str, arguments: MoveArguments
 ) -> str | None:
-    """Return the ``verify`` command that checks a move, or None if ``verify`` cannot check it.
+    """Return the command that checks a move before the target starts, or None if none can.
 
-    Without a saved plan, ``verify`` can check a move only if the move starts from a checkpoint,
-    stays in the job's cluster, and has no option that can change positions.
+    Without a saved plan, a move can be checked only if it stays in the job's cluster and has no
+    option that can change positions. ``verify`` requires a checkpoint, so the command for any other
+    input is ``diff``.
 
     Args:
         chk: the checkpoint or other input of the move, or None if a plan was applied.
@@ -112,14 +134,10 @@ def verification(
     """
     if plan is not None:
         return command("verify", f"plan:{plan}", target, kafka=arguments)
-    if chk is None or origin is None or origin.kind != "checkpoint":
+    if chk is None or origin is None or not _keeps_positions(chk, arguments):
         return None
-    # Imported here, because only commands that move positions need these modules.
-    from migrate.model.policies import policies_of
-    from migrate.moves.options import target_connection
-
-    if policies_of(arguments).may_change_positions or target_connection(arguments).is_given:
-        return None
+    if origin.kind != "checkpoint":
+        return comparison(chk, target, arguments)
     # If ``chk`` is a job's checkpoint directory, use the checkpoint that was read, because a later
     # ``verify`` of the directory could read a newer checkpoint.
     directory = posixpath.basename(origin.pointer)

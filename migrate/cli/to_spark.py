@@ -202,7 +202,11 @@ def to_spark(
     elif not spark_source:
         target = f"spark:{checkpoint_dir}"
         if check := next_step.verification(chk, plan, start.origin, target, arguments):
-            log.info(f"next (now, and again soon after the query's first batch): {check}")
+            origin = start.origin if plan is None else None
+            is_diff = origin is not None and origin.kind != "checkpoint"
+            again = "now, and again soon after the query's first batch"
+            when = "before the query starts" if is_diff else again
+            log.info(f"next ({when}): {check}")
         elif start.origin is not None and start.origin.kind == "checkpoint":
             log.info(
                 "verify can check a move with these options only against its plan; to verify this "

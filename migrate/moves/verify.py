@@ -224,9 +224,11 @@ def _check_order(moved: str, target: str, brokers: str) -> None:
     """
     if moved.startswith((SPARK_PREFIX, GROUP_PREFIX)):
         if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
+            brokers = " -b HOST:PORT" if GROUP_PREFIX in (moved[:6], target[:6]) else ""
             raise UsageError(
                 "both arguments are targets; pass the savepoint or plan:FILE first, and then one "
-                "target"
+                "target; to compare the two, run `migrate diff "
+                f"{redact_url(moved)} {redact_url(target)}{brokers}`"
             )
         swapped = shlex.join((redact_url(target), redact_url(moved)))
         raise UsageError(

@@ -55,6 +55,8 @@ def test_group_resumes_from_committed_batch_of_query(
     done = migrate(*to_group, "--execute", "--yes")
     assert done.code == 0, done.stderr
     assert migrate(*compare).code == 0
+    check = f"migrate diff spark:{query} group:{group} -b {servers}"
+    assert f"next, before the group's consumers start: {check}\n" in done.stderr
     # A consumer of the group reads exactly the records that the query has not read.
     assert read_from_group(broker, group, [topic], "classic") == [(topic, 0, 30, "new")]
 

@@ -55,6 +55,6 @@ def to_flink(
     )
     with output_after_writing(f"the savepoint {written.path} is complete"):
         emit(written.path)
-    check = next_step.comparison_of_savepoints(savepoint, written.path, arguments)
+    check = next_step.check_of_savepoint(savepoint, from_side, written.path, arguments)
     restore = f"flink run -s {shlex.quote(written.path)} …"
-    log.info(f"next, restore the unchanged job: {restore}; to show the changes: {check}")
+    log.info(f"next, restore the unchanged job: {restore}; {check}")

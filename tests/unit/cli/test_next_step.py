@@ -226,7 +226,7 @@ def test_suggested_commands_have_only_options_that_exist(
         next_step.application(plan, "plan.json", arguments),
         next_step.rollback("rollback.json", arguments),
         next_step.comparison("chk-7", "spark:query", arguments),
-        next_step.comparison_of_savepoints("chk-7", "savepoint-1", arguments),
+        next_step.check_of_savepoint("chk-7", "group:g", "new", arguments).partition(": ")[2],
         next_step.verification(None, "plan.json", origin, "group:g", arguments),
         next_step.verification("chk-7", None, origin, "group:g", {**arguments, "topic_map": None}),
     ]
@@ -263,9 +263,62 @@ def test_suggested_rollback_connects_to_cluster_of_group(
 def test_suggested_diff_for_another_cluster_repeats_topic_map() -> None:
     """Regression: Without the option, every renamed topic differed."""
     names: MoveArguments = {"bootstrap_servers": "west:9092", "topic_map": {"orders": "w.orders"}}
-    told = next_step.comparison_of_savepoints("old", "new", names)
-    assert told == "migrate diff old new -b west:9092"
-    told = next_step.comparison_of_savepoints("old", "new", {**names, "to_kafka_config": "e"})
+    told = next_step.check_of_savepoint("old", "spark:q", "new", names)
+    assert told == "to show the changes: migrate diff old new -b west:9092"
+    other: MoveArguments = {**names, "to_kafka_config": "e"}
+    told = next_step.check_of_savepoint("old", "spark:q", "new", other)
     assert told == (
-        "migrate diff old new -b west:9092 --to-kafka-config e --topic-map orders=w.orders"
+        "to show the changes: migrate diff old new -b west:9092 --to-kafka-config e "
+        "--topic-map orders=w.orders"
     )
+
+
+@pytest.mark.parametrize(
+    ("side", "changed", "expected"),
+    [
+        ("spark:q", {}, "to check its positions: migrate diff spark:q new -b west:9092"),
+        ("group:g", {}, "to check its positions: migrate diff group:g new -b west:9092"),
+        # The logs grow, the option changes a position, and the other sources keep their positions.
+        ("broker:latest", {}, "to show the changes: migrate diff old new -b west:9092"),
+        (
+            "spark:q",
+            {"on_expired": "earliest"},
+            "to show the changes: migrate diff old new -b west:9092",
+        ),
+        ("spark:q", {"source": "clicks"}, "to show the changes: migrate diff old new -b west:9092"),
+    ],
+)
+def test_suggested_check_of_savepoint_compares_positions_with_their_input(
+    side: str, changed: MoveArguments, expected: str
+) -> None:
+    arguments: MoveArguments = {"bootstrap_servers": "west:9092", **changed}
+    assert next_step.check_of_savepoint("old", side, "new", arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("chk", "changed", "expected"),
+    [
+        ("spark:q", {}, "migrate diff spark:q group:g -b west:9092"),
+        ("json:o.json", {}, "migrate diff json:o.json group:g -b west:9092"),
+        ("broker:latest", {}, None),
+        ("spark:q", {"on_expired": "earliest"}, None),
+        ("spark:q", {"to_bootstrap_servers": "east:9092"}, None),
+    ],
+)
+def test_suggested_check_of_move_without_checkpoint_is_diff(
+    chk: str, changed: MoveArguments, expected: str | None
+) -> None:
+    """Regression: After a move from a query to a group, no check was suggested."""
+    origin = Origin("batch" if chk.startswith("spark:") else "positions", chk, 3)
+    arguments: MoveArguments = {"bootstrap_servers": "west:9092", **changed}
+    assert next_step.verification(chk, None, origin, "group:g", arguments) == expected
+
+
+def test_check_after_seeding_from_offsets_is_run_before_query_starts(tmp_path: Path) -> None:
+    offsets = tmp_path / "offsets.json"
+    offsets.write_text('{"orders":{"0":5}}')
+    seeded = migrate("to-spark", f"json:{offsets}", "--checkpoint-dir", tmp_path / "query")
+    last = seeded.stderr.splitlines()[-1]
+    assert last.startswith("next (before the query starts): migrate diff json:"), seeded.stderr
+    compared = _run(last)
+    assert (compared.code, "1 same" in compared.stdout) == (0, True)
