@@ -49,6 +49,14 @@ def looks_like_location(names: Iterable[str]) -> bool:
     return len(LOCATION_NAMES.intersection(names)) > 1
 
 
+def location_advice(location: str) -> str:
+    """Return the commands that accept a Spark query's checkpoint location."""
+    return (
+        f"to show the query, run `migrate show spark:{location}`; to move or compare its "
+        f"positions, pass spark:{location}"
+    )
+
+
 def recognize(head: bytes, path: str) -> str:
     """Return the kind of a file and advice, or an empty string if the kind is unknown.
 
@@ -71,7 +79,9 @@ def recognize(head: bytes, path: str) -> str:
         except binascii.Error:
             return ""
     if location := _location_of(path, head):
-        return f"the file belongs to a Spark query's checkpoint location; pass spark:{location}"
+        return (
+            f"the file belongs to a Spark query's checkpoint location; {location_advice(location)}"
+        )
     if own := _OWN_JSON.match(head):
         return _advice_for_own_file(own[1].decode(), path)
     if head.lstrip().startswith(b"{"):

@@ -145,7 +145,10 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
     if is_damaged:
         return _recognize(join(pointer, METADATA_FILE), files) or _suggest_newest(pointer, files)
     if location := _location_around(pointer, names, files):
-        return f"the directory is a Spark query's checkpoint location; pass spark:{location}"
+        from migrate.storage.recognize_file import location_advice  # only errors need it
+
+        advice = location_advice(location)
+        return f"the directory is a Spark query's checkpoint location; {advice}"
     parent, name = posixpath.split(pointer.rstrip("/"))
     if name in _FOLDERS_OF_A_JOB and (newest := _suggest_newest(parent or ".", files)):
         return f"Flink stores only state files in {name}; {newest}"
