@@ -94,8 +94,8 @@ UNRUN = {
     ): "needs a Flink job of the reader's; `make demo` and its test go there and back",
     (
         "docs/how-to/going-back.md",
-        "migrate to-flink SAVEPOINT --from spark:$DIR --out again -b broker:9092 "
-        "--allow-state-mismatch",
+        "migrate to-flink SAVEPOINT --from spark:$DIR --out /home/me/migration/again "
+        "-b broker:9092 --allow-state-mismatch",
     ): "needs a Flink job of the reader's; tests/integration/test_to_flink.py restores one",
     (
         "docs/how-to/same-state.md",
