@@ -195,7 +195,7 @@ $ migrate inspect checkpoints/JOB_ID --list
     "to-spark": """\
 # startingOffsets, compared with the Kafka log
 $ migrate to-spark savepoint-1 -b broker:9092
-# A seeded checkpoint location, and code for the query
+# A checkpoint location with the start offsets, and code for the query
 $ migrate to-spark savepoint-1 -b broker:9092 --checkpoint-dir s3://bucket/query --format python
 # One source of several
 $ migrate to-spark savepoint-1 -b broker:9092 --source topic:orders
@@ -232,7 +232,7 @@ $ migrate diff savepoint-1 spark:/data/query --format html
 $ migrate show plan.json
 # Show the offsets in a rollback file
 $ migrate show rollback-orders-20260102T030405.json
-# Show the start offsets of a seeded query
+# Show the start offsets of a query that has not run
 $ migrate show spark:/data/query
 """,
     "explain": """\

@@ -686,7 +686,7 @@ NO_COMPLETE_CHECKPOINT = input_error(
 )
 NO_KAFKA_SEED = input_error(
     "no-kafka-seed",
-    "{location} contains no seed of a Kafka source (sources/0/0)",
+    "{location} contains no start offsets of a Kafka source (sources/0/0)",
     "pass a checkpoint location that migrate to-spark has written",
 )
 NO_KAFKA_SOURCE_IN_QUERY = input_error(
@@ -1189,7 +1189,7 @@ START_DEPENDS_ON_JOB = refusal(
 STARTS_DIFFER_BETWEEN_SOURCES = refusal(
     "starts-differ-between-sources",
     "{query}: two sources of the query start reading {partition} at different offsets",
-    "compare the seed of each source (sources/N/0) with the positions",
+    "compare the start offsets of each source (sources/N/0) with the positions",
 )
 STREAMS_AT_DIFFERENT_POSITIONS = refusal(
     "streams-at-different-positions",

@@ -356,8 +356,9 @@ UNLISTED_PARTITION = warning(
 )
 UNSEEDED_STREAM = warning(
     "unseeded-stream",
-    "the seed has offsets for stream {last} of the query, but not for {count:stream} before it "
-    "({streams:5}); if such a stream reads Kafka, it starts at its own startingOffsets",
+    "the checkpoint location has start offsets for stream {last} of the query, but not for "
+    "{count:stream} before it ({streams:5}); if such a stream reads Kafka, it starts at its own "
+    "startingOffsets",
 )
 YOUNG_TOPIC = warning(
     "young-topic",

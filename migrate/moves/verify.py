@@ -442,8 +442,8 @@ def _verify_query(
 def _run(side: Side, broker: KafkaConfig, settings: Mapping[str, str]) -> PositionSet:
     from migrate.spark.resume_check import run_first_batch
 
-    log.info("starting Spark on a copy of the seed")
-    with timed("running Spark on a copy of the seed"):
+    log.info("starting Spark on a copy of the start offsets")
+    with timed("running Spark on a copy of the start offsets"):
         resume = run_first_batch(side.label, side.what, broker, settings)
     log.info(f"Spark {resume.spark} planned its first batch, and read {resume.records} records")
     return resume.start_positions

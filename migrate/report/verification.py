@@ -68,6 +68,7 @@ def _up_to(verification: Verification, outcome: StartOutcome) -> str:
 
 # The maximum number of items that are shown in a list.
 _MAX_SHOWN = 20
+_CORRECT = "the start offsets in the checkpoint location were correct"
 
 
 def outcome_lines(verification: Verification, *, allow_moved_on: bool = False) -> Iterator[str]:
@@ -78,8 +79,9 @@ def outcome_lines(verification: Verification, *, allow_moved_on: bool = False) -
     yield from _about_the_plan(verification)
     if verification.continuous:
         yield (
-            "the query started with the continuous trigger; this trigger ignores a seed and does "
-            "not record the start offsets; compare the query's output with the checkpoint"
+            "the query started with the continuous trigger; this trigger ignores the start offsets "
+            "in the checkpoint location and does not record its own; compare the query's output "
+            "with the checkpoint"
         )
     yield from map(printable, verification.other_problems[1:])
     counts = verification.counts
@@ -100,10 +102,10 @@ def outcome_lines(verification: Verification, *, allow_moved_on: bool = False) -
     )
     if unread:
         yield (
-            f"missing ({unread}): seeded, but not in each batch of the query's log, so the query "
-            "does not read these partitions from the seed; check that it reads these topics with "
-            "the seed's source numbers; then move again to a new checkpoint location, because "
-            "this one contains the wrong batch"
+            f"missing ({unread}): not in each batch of the query's log, so the query does not read "
+            "these partitions from the start offsets in the checkpoint location; check that it "
+            "reads these topics with the source numbers N of these offsets (sources/N); then move "
+            "again to a new checkpoint location, because this one contains the wrong batch"
         )
     yield from _about_missing_offsets(verification)
     unlisted = sum(
@@ -112,9 +114,9 @@ def outcome_lines(verification: Verification, *, allow_moved_on: bool = False) -
     )
     if unlisted and not verification.continuous:
         yield (
-            f"cannot tell ({unlisted}): neither seeded nor in the newest batch of the query's "
-            "log; unless the query assigns its partitions, it reads them from its next batch; "
-            "verify again after the next batch"
+            f"cannot tell ({unlisted}): neither in the start offsets in the checkpoint location "
+            "nor in the newest batch of the query's log; unless the query assigns its partitions, "
+            "it reads them from its next batch; verify again after the next batch"
         )
     repeated = [_started_below(row) for row in verification.partitions if _is_repeated(row)]
     if below := sum(repeated):
@@ -185,7 +187,7 @@ def _about_missing_offsets(verification: Verification) -> Iterator[str]:
     if is_query and rows:
         yield (
             f"{missing.value} ({len(rows)}): the query has no start offset for these partitions; "
-            "it does not read the topic, or the partition was added after the seed was written, "
+            "it does not read the topic, or the partition was added after the move, "
             "and the log may no longer contain its first records; check that this is the query's "
             "checkpoint location, and move again to a new one"
         )
@@ -258,11 +260,11 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
     of_all = f"{bad} of {counted(len(partitions), 'partition')}"
     whole = "the one partition" if len(partitions) == 1 else f"all {len(partitions)} partitions"
     if not bad and verification.first_batches_gone:
-        said = f"the seed was correct in {whole}, but the query's start cannot be determined"
+        said = f"{_CORRECT} in {whole}, but the query's start cannot be determined"
         return f"verified except for this: {said}" if allow_moved_on else f"not verified: {said}"
     if not bad and verification.passed_by_log_start:
         return (
-            f"the seed was correct in {whole}; it cannot be determined whether retention deleted "
+            f"{_CORRECT} in {whole}; it cannot be determined whether retention deleted "
             "records before the first batch"
         )
     if not bad:
@@ -315,8 +317,9 @@ def _about_lost_evidence(verification: Verification, *, allow_moved_on: bool) ->
         topic, partition = passed[0]
         yield (
             f"the log start offset of {counted(len(passed), 'partition')} is now higher than the "
-            f"seed (the first is {printable(topic)}-{partition}); retention may have deleted "
-            "these records before the query read them; if the query has always run with "
+            "start offset in the checkpoint location (the first is "
+            f"{printable(topic)}-{partition}); retention may have deleted these records before the "
+            "query read them; if the query has always run with "
             f"failOnDataLoss=true (it fails on such a loss), {accept}"
         )
     if verification.first_batches_gone:

@@ -126,7 +126,8 @@ def test_seeded_query_resumes_from_its_own_progress(
 
 
 _UNTOLD = (
-    "the seed was correct in the one partition; it cannot be determined whether retention deleted "
+    "the start offsets in the checkpoint location were correct in the one partition; it cannot be "
+    "determined whether retention deleted "
     "records before the first batch\n"
 )
 
@@ -368,7 +369,10 @@ def test_partition_missing_from_all_batches_is_not_verified(
     result = migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", servers)
     assert result.code == 5
     assert ": 1 ok, 1 cannot tell\n" in result.stdout
-    assert "cannot tell (1): neither seeded nor in the newest batch" in result.stderr
+    assert (
+        "cannot tell (1): neither in the start offsets in the checkpoint location nor"
+        in result.stderr
+    )
     # A query that subscribes to the topic reads partition 1 in its next batch.
     assert len(spark.read_all(servers, {"subscribe": topic}, checkpoint_dir)) == 5 + 3
     result = migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", servers)

@@ -83,8 +83,8 @@ INITIAL_STATE_MISSING = refusal(
 )
 INITIAL_STATE_WITHOUT_SEED = refusal(
     "initial-state-without-seed",
-    "{location} has no seed, so the query would not start at Flink's positions",
-    "seed the location with to_spark(…, checkpoint_dir=…)",
+    "{location} has no start offsets, so the query would not start at Flink's positions",
+    "write the location with to_spark(…, checkpoint_dir=…)",
 )
 JOBS_DIFFER = refusal(
     "jobs-differ",
@@ -133,7 +133,7 @@ NO_RECORD_BETWEEN = refusal(
 NO_STATE_STORE = refusal(
     "no-state-store",
     "the query stores no state, so it cannot be primed",
-    "seed its checkpoint location with to_spark(…, checkpoint_dir=…)",
+    "write its checkpoint location with to_spark(…, checkpoint_dir=…)",
 )
 NO_WINDOW_PENDING = refusal(
     "no-window-pending",
@@ -144,12 +144,12 @@ NO_WINDOW_PENDING = refusal(
 OPERATOR_METADATA_DAMAGED = input_error(
     "operator-metadata-damaged",
     "{path}: the file is not the metadata of a stateful operator ({problem})",
-    "restore the checkpoint location from a backup, or seed a new query (migrate to-spark)",
+    "restore the checkpoint location from a backup, or move to a new query (migrate to-spark)",
 )
 OPERATOR_METADATA_VERSION_UNKNOWN = input_error(
     "operator-metadata-version-unknown",
     "{path}: the operator metadata has version {version!r}, but the only supported version is v2",
-    "upgrade migrate, or seed a new query (migrate to-spark)",
+    "upgrade migrate, or move to a new query (migrate to-spark)",
 )
 PARTITION_ONLY_IN_EARLIER = refusal(
     "partition-only-in-earlier",
@@ -211,7 +211,7 @@ QUERY_IS_CONTINUOUS = refusal(
     "query-is-continuous",
     "{query}: the query runs with the continuous trigger, but only queries with micro-batches can "
     "be copied",
-    "seed a new query (migrate to-spark)",
+    "move to a new query (migrate to-spark)",
 )
 QUERY_RAN_DURING_COPY = refusal(
     "query-ran-during-copy",
@@ -222,12 +222,12 @@ QUERY_STORES_NO_STATE = refusal(
     "query-stores-no-state",
     "{query}: the query cannot be copied, because it either stores no state or tracks its "
     "progress asynchronously",
-    "seed a new query (migrate to-spark)",
+    "move to a new query (migrate to-spark)",
 )
 QUERY_WITHOUT_BATCH = refusal(
     "query-without-batch",
     "{query}: the query has no committed batch",
-    "seed a new query (migrate to-spark)",
+    "move to a new query (migrate to-spark)",
 )
 RECORDS_DELETED = refusal(
     "records-deleted",
@@ -302,7 +302,7 @@ STATE_FILES_WITH_IDS = refusal(
 STATE_SCHEMA_ELSEWHERE = input_error(
     "state-schema-elsewhere",
     "{path}: the state schema {schema!r} is outside the directory of the operator",
-    "seed a new query (migrate to-spark)",
+    "move to a new query (migrate to-spark)",
 )
 STATE_SCHEMA_VERSION_UNKNOWN = refusal(
     "state-schema-version-unknown",

@@ -721,13 +721,13 @@ def test_verify_is_inconclusive_if_log_start_is_now_above_seed(
     line = summary_line(checked)
     if passed:
         assert line == (
-            "the seed was correct in the one partition; it cannot be determined whether "
-            "retention deleted records before the first batch"
+            "the start offsets in the checkpoint location were correct in the one partition; it "
+            "cannot be determined whether retention deleted records before the first batch"
         )
         (told,) = outcome_lines(checked)
         assert (
-            "the log start offset of 1 partition is now higher than the seed (the first is t-0)"
-            in told
+            "the log start offset of 1 partition is now higher than the start offset in the "
+            "checkpoint location (the first is t-0)" in told
         )
     else:
         start = "started" if has_run else "will start"
@@ -760,7 +760,8 @@ def test_verify_is_inconclusive_if_query_log_lacks_its_first_batches() -> None:
     gone = verify_log(checked, seeds, [(1, {"0": {("t", 0): 9}})])
     assert gone.first_batches_gone
     assert not gone.verified and gone.verified_or_moved_on
-    said = "the seed was correct in the one partition, but the query's start cannot be"
+    correct = "the start offsets in the checkpoint location were correct in the one partition"
+    said = f"{correct}, but the query's start cannot be"
     assert summary_line(gone) == f"not verified: {said} determined"
     assert summary_line(gone, allow_moved_on=True) == f"verified except for this: {said} determined"
     assert any("no longer contains its first batches" in line for line in outcome_lines(gone))
@@ -801,7 +802,9 @@ def test_verify_is_inconclusive_for_partition_missing_from_seed_and_newest_batch
         (StartOutcome.UNKNOWN, None),
     ]
     (line,) = outcome_lines(unread)
-    assert line.startswith("cannot tell (1): neither seeded nor in the newest batch")
+    assert line.startswith(
+        "cannot tell (1): neither in the start offsets in the checkpoint location nor"
+    )
     assert verify_log(checked, seeds, []).verified
 
 
