@@ -540,6 +540,8 @@ def test_restarted_job_is_not_moved_from_its_old_savepoint(stack: LocalStack) ->
     for named_job in ({"job": "twice"}, {"job": job_id}):
         named.write(flink={"rest": stack.flink.rest_url, "savepoint": savepoint, **named_job})
         taken = named.execute("--until", "apply")
+        assert "[savepoint-already-moved]" in taken.stderr  # by the first cut-over
+        taken = named.execute("--until", "apply", "--adopt")
         assert taken.code == 4, taken.stderr
         assert f"job twice was restarted as {job_id} (CANCELED)" in taken.stderr
     by_id = {**spec.fields["flink"], "job": spec.record["flink"]["job_id"]}
@@ -571,7 +573,7 @@ def test_restarted_job_is_not_moved_from_its_old_savepoint(stack: LocalStack) ->
     _await(lambda: flink.restored_from(thrice))
     stack.flink.cancel(thrice)
     named.write(flink={"rest": stack.flink.rest_url, "savepoint": savepoint})
-    taken = named.execute("--until", "apply")
+    taken = named.execute("--until", "apply", "--adopt")
     assert taken.code == 4, taken.stderr
     assert f"job thrice was restarted as {thrice} (CANCELED)" in taken.stderr
 

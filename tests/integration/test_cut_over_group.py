@@ -521,6 +521,32 @@ def test_second_spec_for_same_target_requires_adopt_option(
     assert second.code == 5 and "with --adopt" in second.stderr, second.stderr
 
 
+def test_savepoint_cannot_be_moved_to_two_targets(cut_over: CutOver) -> None:
+    """Regression: Two cut-overs of one job started two readers at the same offsets."""
+    other: dict[str, Any] = {"target": {"group": f"{cut_over.group}-2"}}
+    assert cut_over.run("--until", "verify").code == 0
+    dry = migrate("cut-over", cut_over.spec("two", **other))
+    for refused in (dry, cut_over.run(name="two", **other)):
+        assert refused.code == 4, refused.stderr
+        assert "[savepoint-already-moved]" in refused.stderr
+    # Two moves may share the partitions of a job. The first one moved them all.
+    some = {"orders": [partition for _, partition in cut_over.planned()][:1]}
+    move = {**cut_over.fields["move"], "partitions": some}
+    refused = cut_over.run("--until", "verify", name="some", move=move, **other)
+    assert refused.code == 4 and "[savepoint-already-moved]" in refused.stderr, refused.stderr
+    # The second cut-over takes over the move, and the first one no longer starts its consumers.
+    taken = cut_over.run("--until", "verify", "--adopt", name="two", **other)
+    assert taken.code == 0, taken.stderr
+    stopped = cut_over.run("--until", "start", start="touch started")
+    assert stopped.code == 5, stopped.stderr
+    assert "cut-over two (record " in stopped.stderr
+    assert "do not start the Flink job from its savepoint, because cut-over two" in stopped.stderr
+    assert not (cut_over.folder / "started").exists()
+    # After a rollback of the second one, the first one may continue.
+    assert cut_over.run("--back", "--nothing-started", name="two", **other).code == 0
+    assert cut_over.run("--until", "start", start="touch started").code == 0
+
+
 def test_manually_seeded_query_requires_adopt_option(broker: Broker, tmp_path: Path) -> None:
     cut_over = CutOver(broker, tmp_path, target={"checkpoint-dir": "query"})
     assert cut_over.run("--until", "plan").code == 0

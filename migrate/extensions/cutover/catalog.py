@@ -381,6 +381,13 @@ ROLLBACK_FILE_MISSING = refusal(
     "record's folder",
     "restore the file, and rerun the command",
 )
+SAVEPOINT_ALREADY_MOVED = refusal(
+    "savepoint-already-moved",
+    "cut-over {name} (record {folder}) has already moved savepoint {savepoint} to {target}",
+    "return the job to Flink first, so that it can be stopped with a new savepoint; or, if nothing "
+    "has started from {target}, roll back cut-over {name} with {option.back:true}, or take over "
+    "its move with {option.adopt:true}",
+)
 SAVEPOINT_CHANGED = refusal(
     "savepoint-changed",
     "{savepoint} has changed since an earlier run checked it",
@@ -410,6 +417,13 @@ SAVEPOINT_MISSING_AFTER_END = refusal(
     "the newest job with the name {job} ({job_id}) ended as {state} without a savepoint in "
     "{folder}",
     "start the job, or set flink.savepoint to the savepoint that you want to move",
+)
+SAVEPOINT_OF_OTHER_CUT_OVER = refusal(
+    "savepoint-of-other-cut-over",
+    "cut-over {name} (record {folder}) is already moving this job to {target}, but has not "
+    "written the target yet",
+    "continue cut-over {name}; or roll it back with {option.back:true}, or take over its move "
+    "with {option.adopt:true}",
 )
 SAVEPOINT_WITHOUT_STOP = refusal(
     "savepoint-without-stop",

@@ -49,7 +49,10 @@ def cut_over(
         "Roll back: remove or restore the target, if nothing has started to read from it.",
         flags=("--back", "--roll-back"),
     ),
-    adopt: bool = option("Use an existing target that you or a different cut-over wrote."),
+    adopt: bool = option(
+        "Use an existing target that you or a different cut-over wrote, or a savepoint that a "
+        "different cut-over has moved."
+    ),
     nothing_started: bool = option(
         "Confirm that nothing has started to read from the target. Requires --back."
     ),

@@ -26,6 +26,7 @@ from migrate.extensions.cutover.facts import (
     Unavailable,
     require,
 )
+from migrate.extensions.cutover.other_cut_overs import refuse_savepoint_of_other
 from migrate.extensions.cutover.target_state import (
     Content,
     Started,
@@ -91,10 +92,14 @@ def decide_check(facts: Facts) -> Decision:
     if facts.spec.stopped_by_others:
         is_recorded = is_same_savepoint(facts.record.flink.savepoint, facts.spec.flink.savepoint)
         planned = (facts.plan is not None and is_recorded) or facts.record.moved_with is not None
+        if not planned:
+            refuse_savepoint_of_other(facts)
         return Done("a plan was already made") if planned else Action.CHECK
     if facts.record.flink.savepoint is not None:
         return Done("the job has stopped")
     job = require(facts.job)
+    if facts.record.flink.job_id is None:
+        refuse_savepoint_of_other(facts)
     _refuse_ended_without_savepoint(facts, job)
     if job.flink_job.has_ended:
         return Done(f"the job is {job.flink_job.state} in Flink")
@@ -216,6 +221,7 @@ def decide_apply(facts: Facts) -> Decision:
     if isinstance(decision, Done):
         return Done(decision.reason.format(target=facts.target_name))
     if decision is not Action.RECORD_WRITTEN:
+        refuse_savepoint_of_other(facts)
         check_stopped(facts)
     return decision
 
@@ -343,6 +349,7 @@ def decide_start(facts: Facts) -> Decision:
     if facts.spec.start is None:
         if begun or is_idle_query(facts):
             return Done(reason)
+        refuse_savepoint_of_other(facts)
         check_stopped(facts)
         readers = "the consumers" if facts.spec.target.is_group else "the query"
         return Done(f"start {readers} yourself, because the spec has no start")
@@ -361,6 +368,7 @@ def decide_start(facts: Facts) -> Decision:
             raise CutOverStopped(catalog.START_BESIDE_IDLE_QUERY(target=facts.target_name))
     # The command was never run, it failed, or it was corrected. No batch is committed, so a query
     # that starts now starts at the planned offsets, even if an earlier query had read records.
+    refuse_savepoint_of_other(facts)
     check_stopped(facts)
     return Action.START
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.downtime import DowntimePrediction, predict
 from migrate.extensions.cutover.facts import JobToStop
-from migrate.extensions.cutover.report import CutOverRecord
+from migrate.extensions.cutover.record import saved_records
 from migrate.inputs.ask_broker import ask_logs
 from migrate.inputs.flink.rest_api import LastDurations
 from migrate.model.errors import ServiceError
@@ -33,7 +32,7 @@ def predict_downtime(context: CutOverContext, job: JobToStop) -> DowntimePredict
         rate = _rate(context, context.previewed_plan)
     if rate is not None:
         rate_basis = f"by the records' times in the last {_RATE_SECONDS} s"
-    earlier = dict(_earlier_records(context))
+    earlier = {str(path): record for path, record in saved_records(context.record.folder)}
     return predict(job.flink_job.name, durations, earlier, rate, rate_basis)
 
 
@@ -51,16 +50,3 @@ def _rate(context: CutOverContext, plan: Plan) -> float | None:
             return None
         records += log.end - log.first_at
     return records / _RATE_SECONDS
-
-
-def _earlier_records(context: CutOverContext) -> Iterator[tuple[str, CutOverRecord]]:
-    """Yield the path and the content of each record in this cut-over's folder and sibling folders.
-
-    The file name of a rolled-back record contains the time at which the record was replaced.
-    """
-    folder = context.record.folder
-    for path in sorted({*folder.glob("record*.json"), *folder.parent.glob("*/record*.json")}):
-        try:
-            yield str(path), CutOverRecord.model_validate_json(path.read_bytes())
-        except (OSError, ValueError):
-            continue  # not a record, or not readable

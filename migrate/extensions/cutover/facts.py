@@ -25,7 +25,7 @@ Offsets = Mapping[TopicPartition, int]
 
 # The facts that a step can need. "job" is the job to stop; it is read only until the record
 # contains a savepoint. "ended job" is the same job, read after the run has waited for it to end.
-Need = Literal["job", "ended job", "started again", "savepoint", "target"]
+Need = Literal["job", "ended job", "started again", "savepoint", "target", "other cut-overs"]
 
 _Fact = TypeVar("_Fact")
 
@@ -187,6 +187,14 @@ class GroupFacts:
         return lines
 
 
+@dataclass(frozen=True, slots=True)
+class OtherCutOver:
+    """A different cut-over with a different target."""
+
+    folder: str
+    record: CutOverRecord
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """The facts for a decision.
@@ -202,6 +210,7 @@ class Facts:
             Flink did not answer, or if its answer does not rule out such a job.
         saw_end: True if this run has seen that the job reached FINISHED after the savepoint.
         start_process, prime_process: the commands' process groups, or None if unknown.
+        other_cut_overs: the other cut-overs; empty if the decision does not need them.
     """
 
     record: CutOverRecord
@@ -219,6 +228,7 @@ class Facts:
     prime_status: CommandStatus = None
     start_process: int | None = None
     prime_process: int | None = None
+    other_cut_overs: Sequence[OtherCutOver] = ()
 
     @property
     def target_name(self) -> str:

@@ -11,6 +11,7 @@ from decoder import DecodeError, ErrorKind
 from migrate.extensions.cutover import catalog
 from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.facts import Facts
+from migrate.extensions.cutover.other_cut_overs import refuse_savepoint_of_other
 from migrate.extensions.cutover.report import CutOverRecord, PartitionReport, PlanReport
 from migrate.inputs.flink.extract import Extraction
 from migrate.model.errors import Refused
@@ -138,6 +139,7 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     assert savepoint is not None  # the ``clean`` step has read the savepoint
     move = plan_move(context, savepoint)
     move.plan.check()
+    refuse_savepoint_of_other(facts, move.plan.next_offsets)
     if context.until != _STEP and (differences := [*_differences(context.record.model, move)]):
         raise Refused(catalog.PLAN_DIFFERS_FROM_REVIEW(differences=differences))
     text = counted(len(move.plan.next_offsets), "partition")

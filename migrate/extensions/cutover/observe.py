@@ -5,7 +5,7 @@ Nothing is changed or cached, so every call sees the changes that earlier runs a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +19,7 @@ from migrate.extensions.cutover.facts import (
     LocationFacts,
     Need,
     Offsets,
+    OtherCutOver,
     Unavailable,
 )
 from migrate.extensions.cutover.observe_stopped_job import (
@@ -27,6 +28,7 @@ from migrate.extensions.cutover.observe_stopped_job import (
     read_job_started_again,
     read_savepoint,
 )
+from migrate.extensions.cutover.record import saved_records
 from migrate.inputs import spark_log
 from migrate.inputs.spark_log_entries import EmptyEntry, entry_numbers
 from migrate.inputs.watch import poll
@@ -73,6 +75,7 @@ def observe(context: CutOverContext, *needs: Need, plan: Plan | None = None) -> 
         prime_status=context.prime_command.status(),
         start_process=context.start_command.process_id(),
         prime_process=context.prime_command.process_id(),
+        other_cut_overs=tuple(_other_cut_overs(context)) if "other cut-overs" in needs else (),
     )
     waits_for_end = "ended job" in needs
     needs_job = waits_for_end or ("job" in needs and record.flink.savepoint is None)
@@ -102,6 +105,18 @@ def _read_if(is_needed: bool, read: Callable[[], _Fact | None]) -> _Fact | Unava
         return read() if is_needed else None
     except (MigrateError, DecodeError, OSError) as error:
         return Unavailable(error)
+
+
+def _other_cut_overs(context: CutOverContext) -> Iterator[OtherCutOver]:
+    """Yield the cut-overs whose records are next to this record and that have a different target.
+
+    A cut-over with the same target is omitted, because the target shows its writer. A cut-over that
+    was rolled back is also omitted.
+    """
+    own = context.record.model
+    for path, record in saved_records(context.record.folder):
+        if record.id != own.id and record.state != "went back" and record.target != own.target:
+            yield OtherCutOver(str(path.parent), record)
 
 
 def read_group(

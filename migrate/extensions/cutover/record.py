@@ -159,6 +159,18 @@ class Record:
             self.add_step(name, "done", text, 0.0)
 
 
+def saved_records(folder: Path) -> Iterator[tuple[Path, CutOverRecord]]:
+    """Yield the path and the content of each record in a record's folder and sibling folders.
+
+    The file name of a rolled-back record contains the time at which the record was replaced.
+    """
+    for path in sorted({*folder.glob("record*.json"), *folder.parent.glob("*/record*.json")}):
+        try:
+            yield path, CutOverRecord.model_validate_json(path.read_bytes())
+        except (OSError, ValueError):
+            continue  # not a record, or not readable
+
+
 def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[Message]:
     """Yield the changes to the spec that are no longer allowed.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,11 +17,13 @@ from migrate.extensions.cutover.facts import (
     Facts,
     GroupFacts,
     LocationFacts,
+    Need,
     Savepoint,
     Unavailable,
     require,
 )
 from migrate.extensions.cutover.observe import observe
+from migrate.extensions.cutover.other_cut_overs import other_cut_over
 from migrate.extensions.cutover.record import now
 from migrate.extensions.cutover.stop_job import record_savepoint
 from migrate.extensions.cutover.target_state import (
@@ -99,6 +101,10 @@ def _not_ours_reason(facts: Facts, target: LocationFacts) -> Message | None:
     )
 
 
+# The facts for ``restart_advice``.
+ADVICE_NEEDS: Sequence[Need] = ("target", "started again", "savepoint", "other cut-overs")
+
+
 class RestartAdvice(NamedTuple):
     """The user's next steps for the Flink job.
 
@@ -114,7 +120,7 @@ class RestartAdvice(NamedTuple):
 def restart_advice(facts: Facts) -> RestartAdvice:
     """Return advice on whether and how to restart the Flink job.
 
-    The facts must include ``target``, ``started_again``, and ``savepoint``.
+    The facts must include ``ADVICE_NEEDS``.
     """
     savepoint, restarted = facts.savepoint_pointer, facts.started_again
     started, reason = started_work(facts)
@@ -126,6 +132,9 @@ def restart_advice(facts: Facts) -> RestartAdvice:
         text = f"{warning}, because {job} has resumed from it"
         # The job may have been returned to Flink on purpose if readers have started.
         return RestartAdvice(text if started is Started.YES else f"{text}; move that job")
+    if (other := other_cut_over(facts)) is not None:
+        moves = f"cut-over {other.record.name} (record {other.folder}) moves it"
+        return RestartAdvice(f"{warning}, because {moves} to {other.record.target}")
     if started is Started.YES:
         return RestartAdvice(
             f"{warning}, because {reason}; the job would reprocess the same records"
@@ -180,7 +189,7 @@ def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, RestartAdvice]
         Exception: the original error from reading a required fact.
     """
     _record_end_of_stop(context)
-    facts = observe(context, "target", "started again", "savepoint")
+    facts = observe(context, *ADVICE_NEEDS)
     check_roll_back(facts)
     return _find_undo(context, facts), restart_advice(facts)
 

@@ -29,7 +29,12 @@ from migrate.extensions.cutover.preflight import check_location_writable
 from migrate.extensions.cutover.read_spec import read_spec
 from migrate.extensions.cutover.record import Record, check_writable, locked, now
 from migrate.extensions.cutover.report import CutOverRecord
-from migrate.extensions.cutover.roll_back import plan_roll_back, record_roll_back, restart_advice
+from migrate.extensions.cutover.roll_back import (
+    ADVICE_NEEDS,
+    plan_roll_back,
+    record_roll_back,
+    restart_advice,
+)
 from migrate.extensions.cutover.spec_keys import CHOSEN, SPEC_KEYS, each_message_once
 from migrate.extensions.cutover.start import warn_of_failed_command, watch_group
 from migrate.extensions.cutover.steps import ACTIONS, ALL_DONE, NAMES, STEPS, Step
@@ -122,6 +127,7 @@ def cut_over(
             might have started, from the target (see ``nothing_started``).
         adopt: True to adopt a target that was written by another cut-over or a person. A checkpoint
             location must contain this plan. A group may contain another move's offsets instead.
+            Also, True to move a savepoint that another cut-over has moved or will move.
         nothing_started: with ``back``, the user's statement that no readers have started from the
             target. It is required if the run cannot rule out that readers have started.
         confirm: a function that is called once with a question, before the first change. If it
@@ -380,7 +386,7 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
         warn(catalog.RUN_STOPPED(when=when, step=name, state=progress.state()))
         codes = error.codes if isinstance(error, MigrateError) else ()
         notes = [] if _RERUN_CANNOT_HELP.intersection(codes) else [next_step]
-        advice = restart_advice(observe(context, "target", "started again", "savepoint"))
+        advice = restart_advice(observe(context, *ADVICE_NEEDS))
         if advice.text:
             notes.append(f"or {advice.text}" if advice.may_start and notes else advice.text)
         elif context.stop_state == STOP_REQUESTED and not isinstance(error, CutOverStopped):

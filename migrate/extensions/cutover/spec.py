@@ -279,6 +279,12 @@ class Spec(_SpecPart):
         return self.target.is_group and self.target.group == self.move.source_group
 
     @property
+    def selects_partitions(self) -> bool:
+        """Return whether the spec selects some of the job's partitions."""
+        move = self.move
+        return any((move.partitions, move.source, move.cluster, self.spark_source))
+
+    @property
     def stopped_by_others(self) -> bool:
         """Return whether the spec has a savepoint; if so, this cut-over does not stop a job."""
         return self.flink.savepoint is not None

@@ -55,13 +55,13 @@ class Step:
         return self.rule(facts)
 
 
-_TARGET: Sequence[Need] = ("target", "started again")
+_TARGET: Sequence[Need] = ("target", "started again", "other cut-overs")
 
 STEPS: Sequence[Step] = (
-    Step("check", "find obstacles", ("job",), decide.decide_check),
+    Step("check", "find obstacles", ("job", "other cut-overs"), decide.decide_check),
     Step("stop", "stop the job with a savepoint", ("job",), decide.decide_stop),
     Step("clean", "check that the stop was clean", ("savepoint", "ended job"), decide.decide_clean),
-    Step("plan", "plan from the savepoint", ("target",), decide.decide_plan),
+    Step("plan", "plan from the savepoint", ("target", "other cut-overs"), decide.decide_plan),
     Step(
         "apply",
         "write the checkpoint location",

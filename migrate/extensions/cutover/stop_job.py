@@ -49,7 +49,8 @@ def await_stop(context: CutOverContext, facts: Facts) -> str:
     """Wait for the stop that an earlier run requested; for errors, see ``stop``."""
     job = require(facts.job)
     name = f"{job.flink_job.name} ({job.flink_job.job_id})"
-    log.info(f"Flink is already stopping {name} for an earlier run")
+    by = "for an earlier run" if _is_recorded(context) else "at the request of another client"
+    log.info(f"Flink is already stopping {name} {by}")
     return _await_end(context, job)
 
 
@@ -90,8 +91,18 @@ def record_savepoint(context: CutOverContext, facts: Facts) -> str:
     """Record the savepoint with which the job ended, according to Flink."""
     job = require(facts.job)
     assert job.ended_with is not None  # ``decide_stop`` has checked this
+    by = (
+        "stopped by an earlier run"
+        if _is_recorded(context)
+        else "already stopped by another client"
+    )
     _record_end(context, job, job.ended_with.pointer)
-    return f"stopped by an earlier run with {job.ended_with.pointer}"
+    return f"{by} with {job.ended_with.pointer}"
+
+
+def _is_recorded(context: CutOverContext) -> bool:
+    """Return whether an earlier run of this cut-over has requested the stop."""
+    return context.record.model.flink.job_id is not None
 
 
 def _record_end(context: CutOverContext, job: JobToStop, savepoint: str) -> None:

@@ -25,6 +25,7 @@ from migrate.extensions.cutover.facts import (
     GroupFacts,
     JobToStop,
     LocationFacts,
+    OtherCutOver,
     Savepoint,
     Unavailable,
 )
@@ -33,6 +34,7 @@ from migrate.extensions.cutover.report import (
     FlinkReport,
     PartitionReport,
     PlanReport,
+    RunReport,
     StartReport,
     VerificationReport,
 )
@@ -282,6 +284,102 @@ def test_decision_of_clean_step_depends_on_savepoint_and_state_of_job(
     record = _record(flink={"savepoint": "/s/savepoint-1", **flink}, written=written)
     facts = _facts(record, others=others, savepoint=savepoint, job=job)
     assert _shown(_decide("clean", facts)) == decision
+
+
+# -- a second cut-over of the same job -------------------------------------------------------------
+
+
+def _other(**fields: Any) -> OtherCutOver:
+    return OtherCutOver("/records/other", _record(**fields).model_copy(update={"id": _OTHER}))
+
+
+def _run(began_at: str) -> RunReport:
+    return RunReport(
+        number=1,
+        asked="execute",
+        user="u",
+        host="h",
+        migrate="1",
+        python="3",
+        began_at=began_at,
+        ended_at=None,
+        end=None,
+    )
+
+
+_SAVED_BY = {"flink": {**_ASKED["flink"], "savepoint": "/s/savepoint-1"}}
+_MOVED_BY = {**_SAVED_BY, "moved_with": {"target.group": "g2"}}
+_NOTHING = LocationFacts("/q")
+
+
+@pytest.mark.parametrize(
+    ("record", "job", "other", "decision"),
+    [
+        # A job that another cut-over has stopped, and its target is written or not.
+        ({}, _stopped_job("FINISHED", ended_with=_SAVED), _MOVED_BY, "savepoint-already-moved"),
+        ({}, _stopped_job("FINISHED", ended_with=_SAVED), _SAVED_BY, "savepoint-of-other-cut-over"),
+        # The other cut-over is stopping the job, or was killed during the stop.
+        ({}, _stopped_job(attempt=_GOES_ON), _ASKED, "savepoint-of-other-cut-over"),
+        ({}, _stopped_job("FINISHED", ended_with=_SAVED), _ASKED, "savepoint-of-other-cut-over"),
+        # The job was returned to Flink, or the other cut-over failed to stop it.
+        ({}, _stopped_job(), _MOVED_BY, None),
+        ({}, _stopped_job(), _ASKED, None),
+        (
+            {},
+            _stopped_job("FINISHED", ended_with=replace(_SAVED, pointer="/s/savepoint-2")),
+            _MOVED_BY,
+            None,
+        ),
+        # This cut-over has stopped the job.
+        (_ASKED, _stopped_job(attempt=_GOES_ON), _ASKED, None),
+    ],
+)
+def test_job_that_another_cut_over_has_stopped_is_refused(
+    record: dict[str, Any], job: JobToStop, other: dict[str, Any], decision: str | None
+) -> None:
+    facts = _facts(_record(**record), job=job, plan=None, other_cut_overs=(_other(**other),))
+    if decision is None:
+        assert not isinstance(_decide("check", facts), Exception)
+        return
+    assert _reason(_decide("check", facts)).code == decision
+    assert not isinstance(_decide("check", replace(facts, adopt=True)), Exception)
+
+
+_FIRST, _LAST = {"runs": [_run("2026-01-01")]}, {"runs": [_run("2026-01-02")]}
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "is_refused"),
+    [
+        (_SAVED_BY | _LAST, _SAVED_BY | _FIRST, True),
+        (_SAVED_BY | _FIRST, _SAVED_BY | _LAST, False),
+        # The later cut-over has taken over the move.
+        (_SAVED_BY | _FIRST, _MOVED_BY | _LAST, True),
+        # The moves of two cut-overs have no partition in common.
+        (_SAVED_BY | _LAST, _MOVED_BY | _FIRST | {"partitions": ["payments"]}, False),
+    ],
+)
+def test_only_one_of_two_concurrent_cut_overs_writes_its_target(
+    own: dict[str, Any], other: dict[str, Any], is_refused: bool
+) -> None:
+    if rows := other.get("partitions"):
+        rows = [_record().partitions[0].model_copy(update={"topic": topic}) for topic in rows]
+        other = {**other, "partitions": rows}
+    facts = _facts(_record(**own), target=_NOTHING, other_cut_overs=(_other(**other),))
+    assert _shown(_decide("apply", facts)) == ("refused" if is_refused else Action.WRITE)
+    may_start = restart_advice(replace(facts, savepoint=_SAVED)).may_start
+    assert may_start is not is_refused
+
+
+def test_target_does_not_start_after_another_cut_over_has_taken_over_the_move() -> None:
+    own = {**_MOVED_BY, "written": "2026-01-01", "query_id": "q"}
+    target = LocationFacts("/q", is_empty=False, query_id="q", seeds=_SEEDS)
+    for written, code in (("2026-01-02", "savepoint-already-moved"), ("2025-12-31", None)):
+        other = _other(**_MOVED_BY, written=written)
+        facts = _facts(_record(**own), start=True, target=target, other_cut_overs=(other,))
+        decision = _decide("start", facts)
+        assert (decision is Action.START) == (code is None)
+        assert code is None or _reason(decision).code == code
 
 
 # -- a target group --------------------------------------------------------------------------------

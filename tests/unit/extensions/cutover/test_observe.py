@@ -479,7 +479,7 @@ def test_manual_stop_is_recognized_within_flink_refresh_interval(
 
     known.answer = answer  # type: ignore[method-assign]
     if found:
-        assert act(context, "stop") == f"stopped by an earlier run with {there.pointer}"
+        assert act(context, "stop") == f"already stopped by another client with {there.pointer}"
         return
     with pytest.raises(Refused) as refused:
         reason_done(context, "stop")

@@ -274,6 +274,40 @@ def test_restart_from_savepoint_is_advised_only_before_target_starts(seeded: Pat
     assert last.startswith("do not start the Flink job from its savepoint, because the query in ")
 
 
+def _second(seeded: Path, **fields: Any) -> Path:
+    """Return a second spec for the job of a first one."""
+    second = {**yaml.safe_load(seeded.read_text()), "target": {"checkpoint-dir": "query-2"}}
+    path = seeded.with_name("again.yaml")
+    path.write_text(yaml.safe_dump({**second, **fields}))
+    return path
+
+
+@pytest.mark.parametrize("mode", [(), ("--execute", "--yes")])
+def test_savepoint_that_another_cut_over_has_moved_is_refused(
+    seeded: Path, mode: tuple[str, ...]
+) -> None:
+    """Regression: Every record was processed twice, and the result was "lost 0, repeated 0"."""
+    first = read_spec(seeded)
+    refused = migrate("cut-over", _second(seeded), *mode)
+    assert refused.code == 4, refused.stderr
+    assert "[savepoint-already-moved]" in refused.stderr
+    assert f"cut-over orders (record {first.folder}) has already moved savepoint" in refused.stderr
+    assert f"to spark:{seeded.parent}/query;" in refused.stderr
+    assert not (seeded.parent / "query-2").exists()
+    # The broker does not answer, so an accepted spec fails later.
+    assert migrate("cut-over", _second(seeded), *mode, "--adopt").code == 6
+    # A cut-over with the same target is refused because of the target.
+    same = _second(seeded, target={"checkpoint-dir": "query"})
+    assert "savepoint-already-moved" not in migrate("cut-over", same, *mode).stderr
+
+
+@pytest.mark.slow
+def test_savepoint_of_rolled_back_cut_over_can_be_moved(seeded: Path) -> None:
+    assert _run(seeded, "--back").code == 0
+    second = migrate("cut-over", _second(seeded))
+    assert second.code == 6, second.stderr
+
+
 @pytest.mark.slow
 def test_spec_may_change_after_rollback_has_removed_target(seeded: Path) -> None:
     folder, query = read_spec(seeded).folder, seeded.parent / "query"
