@@ -399,6 +399,8 @@ UNCOMMITTED_BATCH = finding(
     Code.UNCOMMITTED_BATCH,
     "the query has started batch {batch} but not committed it; any output that the batch has "
     "already written will be duplicated",
+    "to commit the batch before you move, run the query once with trigger(availableNow=True); if "
+    "the batch cannot succeed, its output may be duplicated",
 )
 UNDISCOVERED_TOPICS = finding(
     Code.UNDISCOVERED_TOPICS,

@@ -121,7 +121,9 @@ def test_diff_verify_and_show_agree_on_query_in_its_first_batch(tmp_path: Path) 
     (warning,) = (line for line in compared.stderr.splitlines() if "batch" in line)
     assert warning == (
         f"warning: {query}: the query has started batch 0 but not committed it; any output that "
-        "the batch has already written will be duplicated [uncommitted-batch]"
+        "the batch has already written will be duplicated; to commit the batch before you move, "
+        "run the query once with trigger(availableNow=True); if the batch cannot succeed, its "
+        "output may be duplicated [uncommitted-batch]"
     )
     assert "STARTED-AT" in migrate("verify", chk, query).stdout.replace("WILL-START-AT", "")
     shown = migrate("show", query).stdout
