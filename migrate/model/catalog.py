@@ -973,8 +973,7 @@ READER_CLUSTER_UNKNOWN = refusal(
 READER_KEPT_RUNNING = refusal(
     "reader-kept-running",
     "the {reader} kept running; {sign}",
-    "stop the {reader}; if you are applying a saved plan, create a new one with "
-    "{option.plan_out}; then rerun the command",
+    "stop the {reader}, and move again from its new positions",
 )
 READER_UNKNOWN = refusal(
     "reader-unknown",

@@ -1,6 +1,7 @@
 """Copy the topic clicks into files, one per batch, as the Flink job clicks does.
 
-The checkpoint location contains the start offsets. With --finish, the query ends its unfinished
+The checkpoint location contains the start offsets. Spark uses startingOffsets only if it does not
+find this location; by default, it would then skip all earlier records. With --finish, the query ends its unfinished
 batch, reads the available records, and stops.
 """
 
@@ -14,6 +15,7 @@ clicks = (
     spark.readStream.format("kafka")
     .option("kafka.bootstrap.servers", "$kafka")
     .option("subscribe", "clicks")
+    .option("startingOffsets", "earliest")
     .load()
 )
 (
