@@ -1,8 +1,8 @@
 """Copy the topic clicks into files, one per batch, as the Flink job clicks does.
 
 The checkpoint location contains the start offsets. Spark uses startingOffsets only if it does not
-find this location; by default, it would then skip all earlier records. With --finish, the query ends its unfinished
-batch, reads the available records, and stops.
+find this location; by default, it would then skip all earlier records. With --finish, the query
+ends its unfinished batch, reads the available records, and stops.
 """
 
 import sys
