@@ -473,6 +473,11 @@ START_BESIDE_IDLE_QUERY = stop(
     "if the query is running, rerun the command after its first batch; otherwise, roll back with "
     "{option.back:true} and {option.nothing_started:true}, and rerun the command",
 )
+START_CHANGED_WHILE_RUNNING = stop(
+    "start-changed-while-running",
+    "the key `start` in the spec has changed, but the earlier command is still running{how_to_end}",
+    "stop the earlier command, and rerun this command to run the new one",
+)
 START_COMMAND_FAILED = stop(
     "start-command-failed",
     "the start command failed with exit code {exit_code}",

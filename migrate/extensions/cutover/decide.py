@@ -30,6 +30,7 @@ from migrate.extensions.cutover.other_cut_overs import refuse_savepoint_of_other
 from migrate.extensions.cutover.target_state import (
     Content,
     Started,
+    how_to_end,
     is_idle_query,
     other_cluster_reason,
     start_evidence,
@@ -354,9 +355,12 @@ def decide_start(facts: Facts) -> Decision:
         readers = "the consumers" if facts.spec.target.is_group else "the query"
         return Done(f"start {readers} yourself, because the spec has no start")
     match facts.start_status:
+        case "running" if not begun and _is_start_changed(facts):
+            how = how_to_end(facts.start_process)
+            raise CutOverStopped(catalog.START_CHANGED_WHILE_RUNNING(how_to_end=how))
         case "running":
             return Done("the command of an earlier run is running")
-        case 0 if not _is_start_corrected(facts):
+        case 0 if facts.spec.target.is_group or not _is_start_changed(facts):
             return Done("the command of an earlier run succeeded, and is not run again")
         case None | "unknown" if begun:
             return Done(reason)  # another client has started the query; do not start a second one
@@ -373,14 +377,14 @@ def decide_start(facts: Facts) -> Decision:
     return Action.START
 
 
-def _is_start_corrected(facts: Facts) -> bool:
-    """Return whether the user has changed a command that succeeded but started no query.
+def _is_start_changed(facts: Facts) -> bool:
+    """Return whether the user has changed a command that was run but started no query.
 
     An unchanged command is not run again, because its query might still start. Until a primed
     location has a new batch, the location does not show whether a query has started.
     """
     target, command, earlier = facts.target, facts.spec.start, facts.record.start
-    if not isinstance(target, LocationFacts) or target.has_logs:
+    if isinstance(target, LocationFacts) and target.has_logs:
         return False
     if command is None or earlier is None or earlier.command_sha256 is None:
         return False

@@ -332,6 +332,34 @@ def test_corrected_start_command_is_run_if_earlier_command_started_no_query(
     assert (tmp_path / "ran").read_text() == "A\nB\n"
 
 
+def test_changed_start_command_is_refused_while_earlier_command_is_running(
+    tmp_path: Path,
+) -> None:
+    """Regression: Each rerun waited for the first batch of the wrong command, without end."""
+    spec = _seeded(tmp_path, "sleep 60")
+    context = open_context(spec)
+    act(context, "start")
+    process = _process(context)
+    spec.write_text(spec.read_text().replace("sleep 60", "echo B >>ran"))
+    with pytest.raises(CutOverStopped) as stopped:
+        reason_done(open_context(spec), "start")
+    assert stopped.value.codes == ["start-changed-while-running"]
+    assert f"(process {process}; to stop it, run kill -- -{process})" in str(stopped.value)
+    os.killpg(process, signal.SIGTERM)  # as the message says
+    _await_end(context)
+    assert _rerun_start(spec) is None
+    assert (tmp_path / "ran").read_text() == "B\n"
+
+
+def _process(context: CutOverContext) -> int:
+    """Return the process of the start command as soon as its shell has written it."""
+    until = time.monotonic() + _SECONDS
+    while (process := context.start_command.process_id()) is None:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return process
+
+
 def test_changed_start_command_is_not_run_if_earlier_release_already_ran_a_command(
     tmp_path: Path,
 ) -> None:
