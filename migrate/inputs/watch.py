@@ -119,9 +119,15 @@ class QueryWatch(Watch):
         if self.wait is not None:
             return f"the query's log has had no newer batch for {self.wait:.0f} s"
         if self.is_old and self.age is not None:
-            return f"the last batch in the query's log started {self.age / 60:.0f} minutes ago"
+            return (
+                f"the last batch in the query's log started {self.age / 60:.0f} minutes ago, so "
+                "migrate did not wait for the next one"
+            )
         if self.interval is None:
-            return "the query's log does not show how often the query starts a batch"
+            return (
+                "the query's log does not show how often the query starts a batch, so migrate did "
+                "not wait for the next one"
+            )
         return (
             f"the query's batches start up to {self.interval:.0f} s apart, so migrate did not wait "
             "for the next one"

@@ -117,6 +117,8 @@ class GroupChange:
             lambda: recheck_plan(self._request, self.plan)[1],
             f"group {source_group} has no newer commits, and " if source_group is not None else "",
         )
+        if self.plan.origin.kind == "batch":
+            log.info(self._watch.text)
         if confirm is not None:
             confirm()
         # Check again, because the wait or the user's answer may have taken a long time.

@@ -54,6 +54,9 @@ def test_group_resumes_from_committed_batch_of_query(
 
     done = migrate(*to_group, "--execute", "--yes")
     assert done.code == 0, done.stderr
+    # Regression: If the command did not wait for a newer batch, it did not say so.
+    waited = "the query's log has had no newer batch for"
+    assert waited in done.stderr or "migrate did not wait" in done.stderr, done.stderr
     assert migrate(*compare).code == 0
     check = f"migrate diff spark:{query} group:{group} -b {servers}"
     assert f"next, before the group's consumers start: {check}\n" in done.stderr

@@ -34,7 +34,12 @@ def _batches(ages: Mapping[int, float]) -> dict[str, str]:
     ("ages", "wait", "text"),
     [
         ({0: 1}, 6, "the query's log has had no newer batch for 6 s"),
-        ({0: 90}, None, "the query's log does not show how often the query starts a batch"),
+        (
+            {0: 90},
+            None,
+            "the query's log does not show how often the query starts a batch, so migrate did not "
+            "wait for the next one",
+        ),
         ({0: 20, 1: 10}, 20, "the query's log has had no newer batch for 20 s"),
         ({0: 5, 1: 4, 2: 3}, 3, "the query's log has had no newer batch for 3 s"),
         (
@@ -42,7 +47,12 @@ def _batches(ages: Mapping[int, float]) -> dict[str, str]:
             None,
             "the query's batches start up to 120 s apart, so migrate did not wait for the next one",
         ),
-        ({0: 7210, 1: 7200}, None, "the last batch in the query's log started 120 minutes ago"),
+        (
+            {0: 7210, 1: 7200},
+            None,
+            "the last batch in the query's log started 120 minutes ago, so migrate did not wait "
+            "for the next one",
+        ),
     ],
 )
 def test_wait_for_newer_batch_depends_on_times_of_recent_batches(
