@@ -31,6 +31,12 @@ ALL_MAYBE_RECREATED = warning(
     "cluster is more likely, because all partitions are affected",
     "check that {option.bootstrap_servers} specifies the job's brokers",
 )
+BELOW_LOG_START = warning(
+    "below-log-start",
+    "{count:position is|positions are} below the log start offset (the first is {partition} at "
+    "{offset}, but the log starts at {log_start}), so the records between were deleted; a query "
+    "that starts there fails, and a consumer starts according to auto.offset.reset",
+)
 BATCHES_DELETED = warning(
     "look-failed",
     "batch {batch} was committed, but {query} now has no committed batch; polling again in "

@@ -76,6 +76,8 @@ def diff(
     if translate is None:
         for side in (sides.left, sides.right):
             warnings += comparison.recreated_topic_warnings(side, sides.logs)
+    for side in (sides.left, sides.right):
+        warnings += comparison.deleted_record_warnings(side, sides.logs)
     for warning in warnings:
         log.warning(warning)
     return comparison.diff(sides.left, sides.right, sides.logs, tuple(warnings))

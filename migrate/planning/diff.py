@@ -23,7 +23,7 @@ from migrate.model.positions import (
     resolve,
 )
 from migrate.model.warning import WarningText
-from migrate.model.warning_catalog import ALL_MAYBE_RECREATED, MAYBE_RECREATED
+from migrate.model.warning_catalog import ALL_MAYBE_RECREATED, BELOW_LOG_START, MAYBE_RECREATED
 from migrate.planning.partition import looks_recreated
 
 
@@ -125,8 +125,8 @@ class Diff:
     Attributes:
         warnings: warnings about the sides: findings that would block a move from a checkpoint, a
             group that does not exist or has metadata from its client, a Spark query's output that
-            is newer than its positions, or positions that are probably from a different cluster or
-            a recreated topic.
+            is newer than its positions, positions below the log start offset, or positions that are
+            probably from a different cluster or a recreated topic.
     """
 
     left: PositionSet
@@ -192,6 +192,21 @@ def recreated_topic_warnings(side: PositionSet, logs: Logs) -> Iterator[WarningT
     if suspects:
         recreated = ALL_MAYBE_RECREATED if len(suspects) == len(known) else MAYBE_RECREATED
         warning = recreated(count=len(suspects), partition=suspects[0])
+        yield WarningText(warning.about(side.label))
+
+
+def deleted_record_warnings(side: PositionSet, logs: Logs) -> Iterator[WarningText]:
+    """Warn if positions are below the log start offset."""
+    deleted = [
+        (f"{topic}-{partition}", next_offset, log.start)
+        for (topic, partition), next_offset in sorted(side.next_offsets.items())
+        if (log := log_of(logs, topic, partition)) is not None and next_offset < log.start
+    ]
+    if deleted:
+        name, offset, log_start = deleted[0]
+        warning = BELOW_LOG_START(
+            count=len(deleted), partition=name, offset=offset, log_start=log_start
+        )
         yield WarningText(warning.about(side.label))
 
 

@@ -31,7 +31,13 @@ from migrate.model.cluster_snapshot import (
 )
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.positions import Marker, PositionSet, Start, Unknown
-from migrate.planning.diff import Diff, Relation, diff, recreated_topic_warnings
+from migrate.planning.diff import (
+    Diff,
+    Relation,
+    deleted_record_warnings,
+    diff,
+    recreated_topic_warnings,
+)
 from migrate.planning.verify import (
     StartOutcome,
     Verification,
@@ -1091,3 +1097,18 @@ def test_positions_that_do_not_fit_logs_trigger_warning_in_diff(
     for warning in warnings:
         assert warning.startswith("a: ") and warning.endswith("[maybe-recreated]")
         assert re.search(told, warning)
+
+
+def test_positions_below_log_start_trigger_warning_in_diff() -> None:
+    """Regression: Position 20 in a log from 30 on was "same", without a note."""
+    ranges = {"t": {0: LogRange(20, 50), 1: LogRange(30, 50), 2: LogRange(30, 50)}}
+    side = PositionSet("a", {("t", 0): 20, ("t", 1): 20, ("t", 2): 29, ("t", 3): 1})
+    (warning,) = deleted_record_warnings(side, ranges)
+    assert warning.startswith(
+        "a: 2 positions are below the log start offset (the first is t-1 at 20, but the log starts "
+        "at 30), so the records between were deleted"
+    )
+    assert warning.endswith("[below-log-start]")
+    at_start = PositionSet("a", {("t", 0): 20, ("t", 1): Marker.EARLIEST})
+    assert not list(deleted_record_warnings(at_start, ranges))
+    assert not list(deleted_record_warnings(side, {}))
