@@ -322,6 +322,12 @@ QUERY_STARTED = refusal(
     "state: migrate to-flink {savepoint} --from {target} --out NEW -b {brokers}; without its "
     "state: migrate commit-group {target} --group G -b {brokers})",
 )
+READERS_AND_JOB_STARTED = refusal(
+    "readers-and-job-started",
+    "readers have started from {target} ({evidence}), and job {job} ({job_id}) has resumed from "
+    "the savepoint",
+    "do not start the Flink job again; stop the job or the readers, and compare their output",
+)
 READERS_POSSIBLE = refusal(
     "readers-possible",
     "a reader may have started from {target}; {evidence}",

@@ -55,6 +55,12 @@ def check_roll_back(facts: Facts) -> None:
     elif facts.start_status == "running":
         evidence += f"; the start command is still running{how_to_end(facts.start_process)}"
     target, name = require(facts.target), facts.target_name
+    if started is Started.YES and isinstance(again := facts.started_again, FlinkJob):
+        raise Refused(
+            catalog.READERS_AND_JOB_STARTED(
+                target=name, evidence=evidence, job=again.name, job_id=again.job_id
+            )
+        )
     if started is Started.YES and facts.spec.target.is_group:
         raise Refused(catalog.CONSUMERS_STARTED(target=name, evidence=evidence))
     if started is Started.YES:

@@ -849,7 +849,10 @@ def test_rollback_is_refused_if_both_job_and_query_run() -> None:
     again = FlinkJob("b", "orders", "RUNNING", 9)
     facts = _facts(_record(**_SEEDED), target=_location(last_planned_batch=0), started_again=again)
     assert _reason(_decide("verify-again", facts)).code == "restarted-job-and-readers"
-    assert isinstance(_no_way_back(facts), Refused)
+    # Regression: The user was told to start the Flink job, although it was running.
+    back = _reason(_no_way_back(facts))
+    assert (back.code, back.facts["job_id"]) == ("readers-and-job-started", "b")
+    assert "do not start the Flink job again" in str(back)
 
 
 @pytest.mark.parametrize(
