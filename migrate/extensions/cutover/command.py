@@ -19,13 +19,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from migrate.model.wording import printable
+from migrate.model.wording import clipped, printable
 
 # "running" while the command or any process that it started is alive; then the exit code, or
 # "unknown" if no code was written. None if the command has never been run.
 CommandStatus = int | Literal["running", "unknown"] | None
 
-_SHOWN_LINES = 15
+_SHOWN_LINES = 15  # after a failure
+_LAST_LINES, _LINE_WIDTH = 5, 120  # while the command runs, or after it has succeeded
 _SEARCHED_LINES = 200  # the lines that ``error_lines`` searches
 _SEARCHED_BYTES = 1 << 16
 _CODE_DIGITS = 3  # the highest exit code is 255
@@ -143,11 +144,13 @@ class Command:
         return process.pid
 
     def last_lines(self) -> tuple[str, ...]:
-        """Return the log's path and the last lines of the output; empty if no log exists.
+        """Return the log's path and a few last lines of the output; empty if no log exists.
 
-        Do not store the lines, because they may contain secrets.
+        Long lines are clipped, so that they do not hide the message before them. Do not store the
+        lines, because they may contain secrets.
         """
-        return self._shown(self._end())
+        lines = [line for line in self._end() if line.strip()]
+        return self._shown([clipped(line, _LINE_WIDTH) for line in lines[-_LAST_LINES:]])
 
     def error_lines(self) -> tuple[str, ...]:
         """Return the log's path and the log's last lines, without log messages below ERROR.
@@ -171,7 +174,10 @@ class Command:
         """Return the log's path and the last of these lines; empty if no log exists."""
         if not lines:
             return (f"{self.log}: empty",) if self.log.exists() else ()
-        return (f"{self.log}:", *("  " + printable(line) for line in lines[-_SHOWN_LINES:]))
+        return (
+            f"{self.log}:",
+            *("  " + printable(line.expandtabs(4)) for line in lines[-_SHOWN_LINES:]),
+        )
 
     def last_line(self) -> str:
         """Return the last line of the output without its timestamp, or an empty string."""

@@ -475,6 +475,10 @@ def test_tail_of_log_is_shown_if_log_contains_no_error(tmp_path: Path) -> None:
         ("26/11/29 21:01:51 INFO Executor: Finished\n\n", "INFO Executor: Finished"),
         ("[2026-11-29 21:01:51,123] a\n2026-11-29T21:01:51.123Z b\n", "b"),
         ("2026-11-29T21:01:51+0100 c", "c"),
+        (
+            "\tfound org.apache.spark#x;4.0.0 in central",
+            "found org.apache.spark#x;4.0.0 in central",
+        ),
         ("12 records of 2026-11-29 21:01:51", "12 records of 2026-11-29 21:01:51"),
     ],
 )
@@ -486,5 +490,14 @@ def test_last_line_of_command_log_is_shown_without_timestamp(
     assert (command.last_line(), command.last_lines()) == ("", ())
     command.log.write_text(log)
     assert command.last_line() == line
+    # Regression: At a timeout, 15 long lines hid the message.
+    command.log.write_text("".join(f"{n} {'x' * 200}\n" for n in range(20)))
+    path, *shown = command.last_lines()
+    assert (path, [line[:5] for line in shown]) == (
+        f"{command.log}:",
+        [f"  {n} " for n in range(15, 20)],
+    )
+    assert {len(line) for line in shown} == {2 + 120 + 1}
+    command.log.write_text(log)
     if not log:
         assert command.last_lines() == (f"{command.log}: empty",)
