@@ -595,6 +595,12 @@ LOCATION_INSIDE_QUERY = refusal(
     "two queries would be mixed",
     "choose a directory outside of this location",
 )
+LOCATION_INSIDE_TABLE = refusal(
+    "location-inside-table",
+    "{directory} is inside a directory or table of output ({path} contains {log}), so readers of "
+    "the output may read its files, and a cleanup of the output, such as VACUUM, may delete them",
+    "choose a directory outside of this output, or a name that starts with _",
+)
 LOCATION_IS_CHECKPOINT = refusal(
     "location-is-checkpoint",
     "{directory} is a Flink savepoint or checkpoint directory, which is the input of a move",

@@ -31,6 +31,7 @@ from migrate.model.catalog import (
     LOCATION_IN_USE,
     LOCATION_INSIDE_CHECKPOINT,
     LOCATION_INSIDE_QUERY,
+    LOCATION_INSIDE_TABLE,
     LOCATION_IS_CHECKPOINT,
     LOCATION_NOT_A_DIRECTORY,
     LOCATION_NOT_EMPTY,
@@ -51,6 +52,9 @@ _METADATA = "metadata"
 UNFINISHED = b"flink-offset-migrate had not finished writing this seed: remove the directory\n"
 
 _LOGS = ("offsets", "commits")
+# The directories that show that a directory is the output of a Spark file sink, a Delta table, or a
+# Hudi table.
+_LOGS_OF_OUTPUT = frozenset({"_spark_metadata", "_delta_log", ".hoodie"})
 # The first bytes of Flink's ``_metadata``. Parquet also writes files with this name.
 _MAGIC = MAGIC.to_bytes(4, "big")
 # The number of parent directories to search for entries of Flink or Spark; for example,
@@ -61,12 +65,12 @@ FILES_OF_A_QUERY = frozenset({_METADATA, "offsets", "commits", "sources"})
 
 
 def check_free(location: Location) -> None:
-    """Refuse a location unless it is missing or empty, and outside Flink's and Spark's folders.
+    """Refuse a location unless it is missing or empty, and outside the folders of others.
 
     Raises:
         Refused: the directory is not empty, is a file or a link, or is inside a savepoint, a job's
-            checkpoint directory, or the checkpoint location of a query. A savepoint or a job's
-            checkpoint directory has its own reason.
+            checkpoint directory, the checkpoint location of a query, or a table. A savepoint or a
+            job's checkpoint directory has its own reason.
         OSError: the directory cannot be listed.
     """
     names = location.names()
@@ -87,7 +91,8 @@ def check_free(location: Location) -> None:
 
 
 def _check_outside_others(location: Location) -> None:
-    path, files = location.to_read
+    place, files = location.to_read
+    path = place
     for _ in range(_PARENT_LEVELS):
         path = posixpath.dirname(path)
         names: Collection[str] = ()
@@ -99,6 +104,10 @@ def _check_outside_others(location: Location) -> None:
             raise Refused(LOCATION_INSIDE_CHECKPOINT(directory=location.name, path=path))
         if is_query:
             raise Refused(LOCATION_INSIDE_QUERY(directory=location.name, path=path))
+        # Readers and cleanups ignore names that start with ``_``, such as ``_checkpoints``.
+        is_hidden = "/_" in place.removeprefix(path)
+        if not is_hidden and (logs := _LOGS_OF_OUTPUT.intersection(names)):
+            raise Refused(LOCATION_INSIDE_TABLE(directory=location.name, path=path, log=min(logs)))
 
 
 def describe_other_use(path: str, files: Files) -> str | None:

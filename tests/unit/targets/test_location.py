@@ -266,6 +266,20 @@ def test_directory_inside_location_of_query_is_refused(
         assert refused.value.codes == ["location-inside-query"]
 
 
+@pytest.mark.parametrize("log", ["_spark_metadata/0", "_delta_log/0.json", ".hoodie/x"])
+def test_directory_inside_output_is_refused_unless_its_name_is_hidden(
+    tmp_path: Path, memory: str, log: str
+) -> None:
+    """A VACUUM of a Delta table deletes unknown files, and readers of a directory list them."""
+    for root in (str(tmp_path / "out"), memory):
+        location(root).write(log, b"v1")
+        for below in ("sub", "a/b/sub"):
+            with pytest.raises(Refused) as refused:
+                check_free(location(f"{root}/{below}"))
+            assert refused.value.codes == ["location-inside-table"]
+        check_free(location(f"{root}/_checkpoints/query"))
+
+
 def test_location_below_folders_with_common_names_is_accepted(tmp_path: Path, memory: str) -> None:
     """Only the ``metadata`` file of a query shows that a parent is a checkpoint location."""
     for root in (str(tmp_path / "lake"), memory):
