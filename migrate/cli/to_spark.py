@@ -25,7 +25,7 @@ from migrate.moves import to_spark as spark
 from migrate.moves.declare_options import declared_option
 from migrate.moves.options import QUERY, MoveArguments, SinkArguments
 from migrate.moves.sink import check_sink_of_a_query
-from migrate.storage.new_file import check_new_file, write_new
+from migrate.storage.new_file import check_new_file, check_separate, write_new
 from migrate.storage.uris import local_path
 from migrate.targets.query_code import TRIAL_RECORDS
 from migrate.targets.source_options import IsolationLevel, kafka_connector
@@ -148,6 +148,7 @@ def to_spark(
     if new_file is not None:
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
             raise UsageError("--query-file requires --format python or --format scala")
+        check_separate({"checkpoint_dir": checkpoint_dir, "query_file": new_file})
         check_new_file("query_file", new_file)
     arguments = with_move_environment(arguments)
     if plan_out is not None:

@@ -13,21 +13,22 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import islice, permutations
 from pathlib import Path
 from typing import IO
 
 from decoder.metadata.layout import MAGIC
 from decoder.storage import METADATA_FILE, join
+from decoder.urls import redact_url
 from migrate.model.catalog import ALREADY_EXISTS, FILE_INSIDE_CHECKPOINT
 from migrate.model.errors import Refused, UsageError
 from migrate.model.option_names import can_set, option
 from migrate.model.warning import warn
 from migrate.model.warning_catalog import REMAINING_FILES
-from migrate.storage.files import Files
-from migrate.storage.uris import is_uri
+from migrate.storage.files import Files, place_of
+from migrate.storage.uris import AnyPath, is_uri, is_within
 
 # A function that writes a file in a new directory. The arguments are the file's name, and its
 # content in pieces.
@@ -72,6 +73,27 @@ def check_new_file(name: str, path: Path) -> None:
     for directory in islice(path.absolute().parents, _PARENT_LEVELS):
         if _is_of_flink(directory):
             raise Refused(FILE_INSIDE_CHECKPOINT(path=path, directory=directory))
+
+
+def check_separate(outputs: Mapping[str, AnyPath | None]) -> None:
+    """Check that no two outputs of one command have the same path, and that none contains another.
+
+    Args:
+        outputs: the local path or URL of each output, by the name of its option; None or an empty
+            string for no output.
+
+    Raises:
+        UsageError: two outputs have the same path, or one is inside the other.
+    """
+    named = {name: os.fspath(path) for name, path in outputs.items() if path}
+    for (first, one), (second, other) in permutations(named.items(), 2):
+        place, around = place_of(one), place_of(other)
+        if not is_within(place, around):
+            continue
+        inner, outer = option(first, redact_url(one)), option(second, redact_url(other))
+        is_same = is_within(around, place)
+        what = f"{inner} and {outer} are the same path" if is_same else f"{inner} is inside {outer}"
+        raise UsageError(f"{what}; choose two paths, neither inside the other")
 
 
 def _is_of_flink(directory: Path) -> bool:

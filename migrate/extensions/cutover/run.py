@@ -50,6 +50,7 @@ from migrate.model.log import log
 from migrate.model.option_names import option, spec_notation
 from migrate.model.warning import warn
 from migrate.planning import Plan
+from migrate.storage.new_file import check_separate
 from migrate.storage.uris import local_path
 
 _APPLY, _BACK = "apply", "back"
@@ -143,6 +144,7 @@ def cut_over(
             service did not answer.
     """
     file = read_spec(local_path(os.fspath(spec)))
+    check_separate({"checkpoint_dir": file.spec.target.checkpoint_dir, "record": file.folder})
     if until is not None and until not in NAMES:
         names = ", ".join(NAMES)
         raise NoSuchName(

@@ -21,6 +21,7 @@ SPEC_KEYS = {
     "state": "states",
     "checkpoint_dir": "target.checkpoint-dir",
     "group": "target.group",
+    "record": "record",
     **{name: f"move.{field.alias}" for name, field in MoveSpec.model_fields.items()},
 }
 

@@ -26,6 +26,7 @@ from migrate.model.warning import warn
 from migrate.moves.options import KafkaArguments, kafka
 from migrate.spark.session import runs_on_spark, session
 from migrate.storage.files import Files
+from migrate.storage.new_file import check_separate
 from migrate.storage.uris import AnyPath, check_no_credentials, is_uri, local_path, why_no_path
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def scan(
         from migrate.extensions.fleet.save_plans import check_can_save, save_plans
 
         plans = local_path(os.fspath(plans))
+        check_separate({"output": output, "plans": plans})
         check_can_save(plans, group, broker=broker.is_given)
     elif group is not None:
         raise UsageError(f"{option('group')} requires {option('plans', 'DIR')}")

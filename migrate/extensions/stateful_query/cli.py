@@ -27,7 +27,7 @@ from migrate.model.policies import parse_time
 from migrate.model.positions import SPARK
 from migrate.model.wording import parse_duration
 from migrate.moves.options import MoveArguments, SideArguments, move_request, spark_settings
-from migrate.storage.new_file import check_new_file, write_new
+from migrate.storage.new_file import check_new_file, check_separate, write_new
 from migrate.storage.uris import local_path
 from migrate.targets.source_options import IsolationLevel, kafka_connector
 
@@ -85,6 +85,7 @@ def prime(
         kafka_connector(spark_version)
     new_file = local_path(query_file) if query_file is not None else None
     if new_file is not None:
+        check_separate({"checkpoint_dir": checkpoint_dir, "query_file": new_file})
         check_new_file("query_file", new_file)
     request = move_request(SPARK, with_move_environment(arguments))
     from migrate.extensions.stateful_query.prime_query import prime_query  # not needed for help

@@ -65,6 +65,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "above.yaml",
             _SPEC.replace("group: g", "checkpoint-dir: q").replace(": s", ": job") + _KAFKA,
         ),
+        (
+            "same.yaml",
+            f"{_SPEC}{_KAFKA}record: q/../r\n".replace("group: g", "checkpoint-dir: r/query"),
+        ),
         ("twice.yaml", f"{_SPEC}{_KAFKA}record: r\nrecord: s\n"),
         ("quoted.yaml", _SPEC.replace("1", '"1"') + _KAFKA),
         ("partitions.yaml", f"{_SPEC}{_KAFKA}move: {{partitions: clicks-0}}\n"),
