@@ -30,6 +30,7 @@ from migrate.model.catalog import (
 )
 from migrate.model.errors import InputError
 from migrate.model.positions import Marker, PositionSet, Start, TopicPartition
+from migrate.storage.recognize_file import directory_advice
 
 # KafkaOffsetRangeLimit.{EARLIEST, LATEST}
 _SPARK_MARKERS = {-2: Marker.EARLIEST, -1: Marker.LATEST}
@@ -201,7 +202,7 @@ def read_bounded(path: Path) -> bytes:
         message = FILE_MISSING(path=path, alike=(), way_out="check the path")
         raise InputError(message) from error
     except IsADirectoryError as error:
-        way_out = "pass a file; if the directory is a checkpoint, omit the prefix"
+        way_out = directory_advice(path) or "pass a file"
         raise InputError(PATH_IS_DIRECTORY(path=path, way_out=way_out)) from error
     except OSError as error:
         raise InputError(CANNOT_READ_FILE(path=path, reason=error.strerror)) from error

@@ -57,6 +57,7 @@ from migrate.planning import Plan
 from migrate.planning.recheck import check_cluster, recreated_topics
 from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import Verification, VerifiedPartition, verify_group, verify_query
+from migrate.storage.recognize_file import looks_like_location
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path
 from migrate.targets.group.rollback_file import (
     RollbackFile,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
 
 TARGETS = "spark:DIR or group:NAME"
+_TARGET_PREFIXES = (SPARK_PREFIX, GROUP_PREFIX)
 
 
 def verify(
@@ -218,12 +220,20 @@ def _broker_options(arguments: SideArguments) -> str:
 
 
 def _check_order(moved: str, target: str, brokers: str) -> None:
-    """Refuse a target passed as ``moved``, or a mistyped prefix in ``moved``.
+    """Refuse a target passed as ``moved``, swapped prefixes, or a mistyped prefix in ``moved``.
 
     ``brokers`` are the broker options for a suggested command.
     """
-    if moved.startswith((SPARK_PREFIX, GROUP_PREFIX)):
-        if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
+    corrected = [_with_prefix_of_kind(moved), _with_prefix_of_kind(target)]
+    corrected.sort(key=lambda name: name.startswith(_TARGET_PREFIXES))  # the target is last
+    is_target = [name.startswith(_TARGET_PREFIXES) for name in corrected]
+    if not {moved, target}.issuperset(corrected) and is_target == [False, True]:
+        raise UsageError(
+            f"{PLAN_PREFIX} is for a file, and {SPARK_PREFIX} is for a directory; did you mean: "
+            f"migrate verify {shlex.join(map(redact_url, corrected))}{brokers}"
+        )
+    if moved.startswith(_TARGET_PREFIXES):
+        if target.startswith(_TARGET_PREFIXES):
             brokers = " -b HOST:PORT" if GROUP_PREFIX in (moved[:6], target[:6]) else ""
             raise UsageError(
                 "both arguments are targets; pass the savepoint or plan:FILE first, and then one "
@@ -239,6 +249,20 @@ def _check_order(moved: str, target: str, brokers: str) -> None:
         raise UsageError(f"{moved}: no such checkpoint or plan; did you mean {similar}?")
 
 
+def _with_prefix_of_kind(name: str) -> str:
+    """Return ``plan:FILE`` for ``spark:FILE``, and ``spark:DIR`` for ``plan:DIR``.
+
+    Return any other name unchanged, also if DIR is not a Spark checkpoint location.
+    """
+    path = name.removeprefix(SPARK_PREFIX).removeprefix(PLAN_PREFIX)
+    if name.startswith(SPARK_PREFIX) and os.path.isfile(path):
+        return PLAN_PREFIX + path
+    if name.startswith(PLAN_PREFIX) and os.path.isdir(path):
+        names = (entry.name for entry in Path(path).iterdir())
+        return SPARK_PREFIX + path if looks_like_location(names) else name
+    return name
+
+
 def _parse_target(target: str, brokers: str) -> Side:
     """Parse the target's name; ``brokers`` are the broker options for a suggested command.
 
@@ -246,7 +270,7 @@ def _parse_target(target: str, brokers: str) -> Side:
         UsageError: the name is neither ``spark:DIR`` nor ``group:NAME``.
         InputError: the URL contains credentials.
     """
-    if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
+    if target.startswith(_TARGET_PREFIXES):
         return parse_side(target)
     check_no_credentials(target, InputError)
     if similar := with_known_prefix(target, ("spark", "group")):

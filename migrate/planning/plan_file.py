@@ -42,6 +42,7 @@ from migrate.storage.json_models import (
     write_file,
 )
 from migrate.storage.new_file import already_there
+from migrate.storage.recognize_file import directory_advice
 
 KIND: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
 VERSION: Literal[2] = 2
@@ -220,7 +221,8 @@ def read_plan(path: Path) -> Plan:
         InputError: the file is missing, is not a plan of this version, or was edited.
     """
     flag = option("plan_out", "FILE")
-    hint = f"create a plan with {flag} of `migrate to-spark` or `migrate commit-group`"
+    create = f"create a plan with {flag} of `migrate to-spark` or `migrate commit-group`"
+    hint = directory_advice(path) or create
     content = read_content(path, creation_hint=hint)
     raw = _raw_plan(content)
     if raw.get("version") == 1:

@@ -8,8 +8,9 @@ import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from decoder.storage import METADATA_FILE
+from decoder.storage import METADATA_FILE, checkpoint_number
 from migrate.model.option_names import option
 
 # The number of bytes of a file that ``recognize`` needs. A pointer file of Flink's
@@ -55,6 +56,23 @@ def location_advice(location: str) -> str:
         f"to show the query, run `migrate show spark:{location}`; to move or compare its "
         f"positions, pass spark:{location}"
     )
+
+
+def directory_advice(path: Path) -> str:
+    """Return what to pass for a directory that was passed as a file.
+
+    Return an empty string for a file, and for a directory that is neither a Spark query's
+    checkpoint location, a Flink checkpoint, nor a job's checkpoint directory.
+    """
+    try:
+        names = {entry.name for entry in path.iterdir()}
+    except OSError:
+        return ""
+    if looks_like_location(names):
+        return f"it is a Spark query's checkpoint location; pass spark:{path}"
+    if METADATA_FILE in names or any(checkpoint_number(name) is not None for name in names):
+        return f"it contains a Flink checkpoint; pass {path} as the checkpoint"
+    return ""
 
 
 def recognize(head: bytes, path: str) -> str:
