@@ -296,6 +296,12 @@ RENAMED_TOPIC = warning(
     "topic",
     "compare the records first",
 )
+ROLLBACK_FILE_IGNORED = warning(
+    "rollback-file-ignored",
+    "{reason}, so this file was ignored, and changes of group {group} that only this file records "
+    "count as commits by other clients",
+    "restore the original file, or move this file to a different directory",
+)
 SINK_HIDES_FILES_OF_COPY = warning(
     "sink-hides-files",
     "{sink} contains no batch of the query, so batches 0 to {batch} are missing; if the query "

@@ -231,7 +231,9 @@ def _prepare(request: Request, move: Plan, path: Path | None, allow_moved_on: bo
     refusals: tuple[Message, ...] = move.refusals
     if not refusals:
         folders = path.parent, Path()
-        changes = rollback_files.history(folders, move.target_cluster_id, before.name)
+        changes = rollback_files.history(
+            folders, move.target_cluster_id, before.name, ignore_unreadable=True
+        )
         newest_change = rollback_files.newest_of(changes, before)
         _report_group(before, newest_change)
         watch, judgment = find_watch(move.origin), judge(move.origin, request.flink_rest)

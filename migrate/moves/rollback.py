@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from migrate.model.errors import InputError, Refused
+from migrate.model.errors import Refused
 from migrate.model.log import log, timed
 from migrate.model.message import Message
 from migrate.model.warning import warn
@@ -93,11 +93,9 @@ class GroupRollback:
 
 def _history(file: Path, change: RollbackFile) -> Sequence[tuple[Path, RollbackFile]]:
     """Return the changes to the group whose rollback files are next to ``file``."""
-    try:
-        return rollback_files.history([file.parent], change.cluster_id, change.group)
-    except InputError:
-        # Without the rollback files, newer commits cannot be attributed to ``migrate``.
-        return ()
+    return rollback_files.history(
+        [file.parent], change.cluster_id, change.group, ignore_unreadable=True
+    )
 
 
 def rollback(

@@ -481,7 +481,7 @@ def _verify_group(
     group = snapshot.source_group
     # Search for rollback files in the current folder, and in the folders of its cut-overs.
     folders = [Path(), *cut_over_folders(Path())]
-    changes = history(folders, snapshot.cluster_id, group.name)
+    changes = history(folders, snapshot.cluster_id, group.name, ignore_unreadable=True)
     written = writers((change for _, change in changes), group)
     superseded = superseded_commits(changes, group)
     if expected.plan is None:

@@ -27,8 +27,11 @@ from pydantic import Field
 from migrate.model.catalog import GROUP_METADATA_NOT_UTF_8, ROLLBACK_FILE_WITHOUT_CHECKSUM
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import InputError, Refused
+from migrate.model.message import Message
 from migrate.model.option_names import option
 from migrate.model.positions import TopicPartition
+from migrate.model.warning import warn
+from migrate.model.warning_catalog import ROLLBACK_FILE_IGNORED
 from migrate.storage.json_models import (
     EditedFile,
     Model,
@@ -293,17 +296,27 @@ def newest_of(changes: Sequence[tuple[Path, RollbackFile]], now: GroupView) -> L
 
 
 def history(
-    folders: Iterable[Path], cluster_id: str | None, group: str
+    folders: Iterable[Path],
+    cluster_id: str | None,
+    group: str,
+    *,
+    ignore_unreadable: bool = False,
 ) -> list[tuple[Path, RollbackFile]]:
     """Return the rollback files of a group in the folders, newest change first.
+
+    Args:
+        folders: the folders.
+        cluster_id: the ID of the group's cluster; changes in other clusters are omitted.
+        group: the group.
+        ignore_unreadable: as in ``rollback_files``.
 
     Raises:
         InputError: as in ``rollback_files``.
     """
     files = {
         path.resolve(): (path, file)
-        for folder in folders
-        for path, file in rollback_files(folder, group)
+        for folder in {folder.resolve(): folder for folder in folders}.values()
+        for path, file in rollback_files(folder, group, ignore_unreadable=ignore_unreadable)
         if file.cluster_id == cluster_id
     }
     return sorted(files.values(), key=lambda found: found[1].created_at, reverse=True)
@@ -404,12 +417,21 @@ def _went_back(folder: Path) -> bool:
     return isinstance(document, dict) and document.get("state") == "went back"
 
 
-def rollback_files(folder: Path, group: str) -> Iterator[tuple[Path, RollbackFile]]:
+def rollback_files(
+    folder: Path, group: str, *, ignore_unreadable: bool = False
+) -> Iterator[tuple[Path, RollbackFile]]:
     """Yield the rollback files of a group among the ``*.json`` files in a folder.
 
+    Args:
+        folder: the folder.
+        group: the group.
+        ignore_unreadable: True to skip an unreadable rollback file of the group with a warning. An
+            older file may then seem newest, so a cut-over, which shows a warning too late, passes
+            False.
+
     Raises:
-        InputError: a rollback file of the group was edited, or another release wrote it. If it were
-            skipped, an older file could seem newest.
+        InputError: a rollback file of the group was edited or is incomplete, or another release
+            wrote it; only without ``ignore_unreadable``.
     """
     for path in folder.glob("*.json"):
         try:
@@ -419,20 +441,22 @@ def rollback_files(folder: Path, group: str) -> Iterator[tuple[Path, RollbackFil
                 ours = KIND.encode() in opened.read(_KIND_BYTES)
             if ours and (file := read(path)).group == group:
                 yield path, file
-        except InputError:
-            if _group_of(path) == group:
+        except InputError as error:
+            if not _names_group(path, group):
+                continue
+            if not ignore_unreadable:
                 raise
+            for reason in error.reasons:
+                what = reason.what if isinstance(reason, Message) else reason
+                warn(ROLLBACK_FILE_IGNORED(reason=what, group=group))
         except OSError:
             continue
 
 
-def _group_of(path: Path) -> object:
-    """Return the group of a rollback file that ``read`` refuses; None if it is not JSON."""
-    try:
-        document = json.loads(path.read_bytes())
-    except ValueError:
-        return None
-    return document.get("group") if isinstance(document, dict) else None
+def _names_group(path: Path, group: str) -> bool:
+    """Return whether the text of a file that ``read`` refuses contains the group's name as one."""
+    name = re.escape(json.dumps(group))
+    return re.search(rf'"group"\s*:\s*{name}', path.read_text(errors="replace")) is not None
 
 
 def json_schema() -> dict[str, Any]:

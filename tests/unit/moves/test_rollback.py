@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from migrate.model.cluster_snapshot import Committed, GroupView
+from migrate.model.warning import record_warnings
 from migrate.moves.rollback import _history
 from migrate.storage.json_models import write_file
 from migrate.targets.group.rollback_file import rollback_file
@@ -26,5 +27,7 @@ def test_rollback_file_of_different_release_does_not_prevent_rollback(
     document = json.loads((tmp_path / "newer.json").read_text())
     if version != document["version"]:
         (tmp_path / "newer.json").write_text(json.dumps({**document, "version": version}))
-    found = [path.name for path, _ in _history(tmp_path / "file.json", file)]
-    assert sorted(found) == (["file.json", "newer.json"] if version == 2 else [])
+    with record_warnings() as warnings:
+        found = [path.name for path, _ in _history(tmp_path / "file.json", file)]
+    assert sorted(found) == (["file.json", "newer.json"] if version == 2 else ["file.json"])
+    assert [text.code for text in warnings] == ["rollback-file-ignored"] * (version == 9)

@@ -14,6 +14,7 @@ import pytest
 from migrate.kafka.groups import ConsumerGroups
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import InputError, Refused
+from migrate.model.warning import record_warnings
 from migrate.storage.json_models import EditedFile, checksum, write_file
 from migrate.targets.group import rollback_decision, rollback_file
 from migrate.targets.group.commit import write_rollback_file
@@ -246,7 +247,7 @@ def test_newest_rollback_file_of_group_is_found(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"topic": 1}')
     for number in range(8):  # some of them are listed before the newest file
         cut = tmp_path / f"cut-{number}.json"
-        cut.write_bytes((tmp_path / "a.json").read_bytes()[:-20])
+        cut.write_bytes((tmp_path / "a.json").read_bytes()[:150])  # without the group's name
     (tmp_path / "directory.json").mkdir()
     os.mkfifo(tmp_path / "pipe.json")  # opening it would wait for a writer
     run = _newest_change([tmp_path], "cluster", _view(_at(a0=6)))
@@ -263,6 +264,39 @@ def test_newest_rollback_file_is_not_skipped_if_it_was_edited(tmp_path: Path) ->
     with pytest.raises(EditedFile) as refused:
         _newest_change([tmp_path], "cluster", _view(_at(a0=6)))
     assert refused.value.codes == ["file-edited"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('"next_offset": 6', '"next_offset": 7', "was edited (its checksum does not match)"),
+        ('"version": 2', '"version": 9', "has version 9"),
+        ("\n}\n", "", "because it is not valid JSON"),
+    ],
+)
+def test_unreadable_rollback_file_of_group_is_ignored_with_warning_on_request(
+    tmp_path: Path, old: str, new: str, why: str
+) -> None:
+    """Regression: An edited copy stopped commands that did not name it; half a copy was silent."""
+    write_file(_file(_at(a0=5), _at(a0=6)), tmp_path / "original.json")
+    text = (tmp_path / "original.json").read_text()
+    assert old in text
+    (tmp_path / "copy.json").write_text(text.replace(old, new))
+    folders = [tmp_path, tmp_path / "." / "sub" / ".."]
+    (tmp_path / "sub").mkdir()
+    now = _view(_at(a0=6))
+    with record_warnings() as warnings:
+        found = rollback_file.history(folders, "cluster", now.name, ignore_unreadable=True)
+    assert [path.name for path, _ in found] == ["original.json"]
+    [warning] = warnings
+    assert warning.code == "rollback-file-ignored"
+    assert "copy.json" in warning and why in warning
+    assert warning.facts["group"] == now.name
+    with record_warnings() as warnings:
+        assert not rollback_file.history(folders, "cluster", "other", ignore_unreadable=True)
+    assert warnings == []
+    with pytest.raises(InputError):
+        rollback_file.history(folders, "cluster", now.name)
 
 
 @pytest.mark.parametrize(("key", "value"), [("version", 9), ("new_field", 1)])
