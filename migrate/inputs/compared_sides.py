@@ -94,7 +94,8 @@ def load_sides(
         if side.kind is SideKind.BROKER:
             loaded[index] = broker_positions(side, logs)
         elif (
-            side.kind is SideKind.SPARK
+            index == 0  # only a move from a query duplicates its output, and a move is from LEFT
+            and side.kind is SideKind.SPARK
             and not _is_at_the_end(positions, logs)
             and (warning := output_warning(side.what, Files()))
         ):

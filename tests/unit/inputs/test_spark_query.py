@@ -116,8 +116,8 @@ def test_diff_verify_and_show_agree_on_query_in_its_first_batch(tmp_path: Path) 
     query = f"spark:{spark_directory(tmp_path / 'query', begun)}"
     seed = f"spark:{spark_directory(tmp_path / 'seed', QUERY)}"
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
-    compared = migrate("diff", chk, query)
-    assert f"right {query} (in batch 0, which is not committed)\n" in compared.stdout
+    compared = migrate("diff", query, chk)
+    assert f"left  {query} (in batch 0, which is not committed)\n" in compared.stdout
     (warning,) = (line for line in compared.stderr.splitlines() if "batch" in line)
     assert warning == (
         f"warning: {query}: the query has started batch 0 but not committed it; any output that "
@@ -129,14 +129,31 @@ def test_diff_verify_and_show_agree_on_query_in_its_first_batch(tmp_path: Path) 
     shown = migrate("show", query).stdout
     assert "a query has run from it, and is in batch 0, which is not committed\n" in shown
     # Before the first batch, all commands report the start in the future.
-    compared = migrate("diff", chk, seed)
-    assert f"right {seed} (before batch 0)\n" in compared.stdout
+    compared = migrate("diff", seed, chk)
+    assert f"left  {seed} (before batch 0)\n" in compared.stdout
     assert "batch]" not in compared.stderr and "output-beyond" not in compared.stderr
     assert "WILL-START-AT" in migrate("verify", chk, seed).stdout
     # After the first commit, only special modes can have output beyond the positions.
     done = f"spark:{spark_directory(tmp_path / 'done', RUN)}"
-    compared = migrate("diff", chk, done)
+    compared = migrate("diff", done, chk)
     assert "[output-beyond]" in compared.stderr and "uncommitted" not in compared.stderr
+
+
+def test_diff_warns_about_later_output_only_for_query_on_the_left(tmp_path: Path) -> None:
+    """Regression: A check of the query's progress warned that records will be duplicated.
+
+    Only a move from the query duplicates records, and the left side is the source of a move.
+    """
+    begun = {name: text for name, text in RUN.items() if name != "commits/0"}
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    for name, files, code in (
+        ("begun", begun, "uncommitted-batch"),
+        ("done", RUN, "output-beyond"),
+    ):
+        query = f"spark:{spark_directory(tmp_path / name, files)}"
+        assert f"[{code}]" in migrate("diff", query, chk).stderr
+        progress = migrate("diff", chk, query).stderr
+        assert "duplicated" not in progress and f"[{code}]" not in progress
 
 
 def test_refusal_of_uncommitted_first_batch_has_remedy_for_batch_that_cannot_succeed(
