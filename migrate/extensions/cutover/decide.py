@@ -110,26 +110,36 @@ def decide_check(facts: Facts) -> Decision:
 
 
 def _refuse_ended_without_savepoint(facts: Facts, job: JobToStop) -> None:
-    """Refuse a job that ended without a savepoint, unless a run has asked Flink to stop the job."""
+    """Refuse a job that ended without a savepoint in the spec's folder for savepoints.
+
+    A job is not refused if a run of this cut-over has asked Flink to stop it, or if its stop is
+    still in progress.
+    """
     if facts.record.flink.job_id is not None or not job.flink_job.ended:
         return
-    if job.ended_with is None and job.attempt is None:
+    # All cut-overs of a job use the same trigger IDs. A stop that has ended may be another
+    # cut-over's, which has moved the job.
+    is_stopping = job.attempt is not None and not job.attempt.ended
+    if job.ended_with is None and not is_stopping:
         ended = job.flink_job
         if job.elsewhere is not None:
-            raise Refused(
-                catalog.SAVEPOINT_IN_OTHER_FOLDER(
-                    job=ended.name,
-                    job_id=ended.job_id,
-                    state=ended.state,
-                    folder=job.folder,
-                    savepoint=job.elsewhere,
-                )
-            )
+            raise Refused(savepoint_in_other_folder(job, job.elsewhere))
         raise Refused(
             catalog.SAVEPOINT_MISSING_AFTER_END(
                 job=ended.name, job_id=ended.job_id, state=ended.state, folder=job.folder
             )
         )
+
+
+def savepoint_in_other_folder(job: JobToStop, savepoint: str) -> Message:
+    """Return the reason to refuse a job that another client stopped with this savepoint."""
+    return catalog.SAVEPOINT_IN_OTHER_FOLDER(
+        job=job.flink_job.name,
+        job_id=job.flink_job.job_id,
+        state=job.flink_job.state,
+        folder=job.folder,
+        savepoint=savepoint,
+    )
 
 
 def decide_stop(facts: Facts) -> Decision:

@@ -73,7 +73,7 @@ def read_job(context: CutOverContext) -> JobToStop:
     folder = join(savepoint_folder, job.job_id)
     trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id)
     if attempt is not None and attempt.savepoint is not None and not job.ended:
-        job = _job_after_refresh(flink, job)
+        job = job_after_refresh(flink, job)
         if not job.has_ended:  # the job was restarted with the same ID
             trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id, skip_ended=True)
     ended_with, savepoints, elsewhere = None, list[Savepoint](), None
@@ -124,7 +124,7 @@ def _began(job: FlinkJob) -> int:
     return job.began_ms
 
 
-def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
+def job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
     """Return the job as soon as Flink reports its end, or else after the refresh interval."""
     for _ in flink.until_refreshed():
         if job.ended:
@@ -190,6 +190,12 @@ def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
         context.files.modified_at(content.path),
         original_directory(content.metadata.operators),
     )
+
+
+def is_in_folder(context: CutOverContext, folder: str, savepoint: str) -> bool:
+    """Return whether the folder contains this savepoint, whose path Flink reported."""
+    names = context.files.list_directory(path_of(folder, context.files)) or ()
+    return any(is_same_savepoint(join(folder, name), savepoint) for name in names)
 
 
 def _stop_savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from decoder import StopKind
 from migrate.extensions.cutover import catalog
@@ -11,13 +12,18 @@ from migrate.extensions.cutover.context import (
     STOP_REQUESTED,
     CutOverContext,
 )
+from migrate.extensions.cutover.decide import savepoint_in_other_folder
 from migrate.extensions.cutover.facts import Facts, JobToStop, require
-from migrate.extensions.cutover.observe_stopped_job import MAX_WAIT_SECONDS
+from migrate.extensions.cutover.observe_stopped_job import (
+    MAX_WAIT_SECONDS,
+    is_in_folder,
+    job_after_refresh,
+)
 from migrate.extensions.cutover.record import now
 from migrate.inputs.flink.rest_api import StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.inputs.watch import poll
-from migrate.model.errors import CutOverStopped
+from migrate.model.errors import CutOverStopped, Refused
 from migrate.model.log import log, timed
 from migrate.model.warning import warn
 from migrate.model.wording import parse_duration
@@ -46,7 +52,12 @@ def stop(context: CutOverContext, facts: Facts) -> str:
 
 
 def await_stop(context: CutOverContext, facts: Facts) -> str:
-    """Wait for the stop that an earlier run requested; for errors, see ``stop``."""
+    """Wait for the stop that an earlier run or another client requested.
+
+    Raises:
+        Refused: another client stopped the job with a savepoint in a different folder.
+        CutOverStopped, FlinkRestError: as in ``stop``.
+    """
     job = require(facts.job)
     name = f"{job.flink_job.name} ({job.flink_job.job_id})"
     by = "for an earlier run" if _is_recorded(context) else "at the request of another client"
@@ -57,6 +68,9 @@ def await_stop(context: CutOverContext, facts: Facts) -> str:
 def _await_end(context: CutOverContext, job: JobToStop) -> str:
     attempt = _ended_attempt(context, job)
     if attempt is not None and attempt.savepoint is not None:
+        if not _is_recorded(context) and not is_in_folder(context, job.folder, attempt.savepoint):
+            ended = replace(job, flink_job=job_after_refresh(context.flink, job.flink_job))
+            raise Refused(savepoint_in_other_folder(ended, attempt.savepoint))
         _record_end(context, job, attempt.savepoint)
         return f"stopped with {attempt.savepoint}"
     if attempt is not None:

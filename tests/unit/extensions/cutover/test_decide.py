@@ -205,6 +205,9 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
         ({}, _stopped_job("FAILED"), "refused", "refused"),
         ({}, _stopped_job("FINISHED"), "refused", "refused"),
         ({}, _stopped_job("FINISHED", ended_with=_SAVED), "done", Action.RECORD_SAVEPOINT),
+        # Another cut-over's stop has the same trigger ID.
+        ({}, _stopped_job("FINISHED", attempt=_GOES_ON), "done", Action.AWAIT_STOP),
+        ({}, _stopped_job("FINISHED", attempt=_ENDED), "refused", "refused"),
         (_ASKED, _stopped_job(), Action.CHECK, Action.STOP),
         (_ASKED, _stopped_job(attempt=_GOES_ON), "done", Action.AWAIT_STOP),
         (_ASKED, _stopped_job("FINISHED", attempt=_ENDED), "done", Action.AWAIT_STOP),

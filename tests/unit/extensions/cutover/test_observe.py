@@ -300,8 +300,16 @@ def test_stop_is_requested_once_and_found_by_later_run(
 
     # A run whose record does not contain the stop finds the stop by its trigger ID.
     known.state = "FINISHED"
+    there = tmp_path / "savepoints" / _JOB / "savepoint-1"
+    shutil.copytree(_golden("2.2/stop"), there)
+    end = {
+        "id": read_savepoint(context, str(there)).checkpoint_id,
+        "external_path": f"file:{there}",
+    }
+    known.checkpoints(None, savepoint=end)
     shutil.rmtree(context.record.folder)
-    assert act(_context(tmp_path, url, flink=spec), "stop") == "stopped with file:/s/savepoint-1"
+    found_again = f"already stopped by another client with {there}"
+    assert act(_context(tmp_path, url, flink=spec), "stop") == found_again
     # After a failed stop, a new stop is requested.
     known.state = "RUNNING"
     known.known[trigger_id] = _FAILED
@@ -497,6 +505,38 @@ def test_refusal_contains_path_of_savepoint_in_different_folder(
     ((code, facts),) = _codes_and_facts(refused.value)
     assert code == "savepoint-in-other-folder"
     assert facts["savepoint"] == "file:/other/savepoint-1"
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_stop_of_different_cut_over_in_different_folder_is_refused(
+    is_finished: bool, flink: tuple[Flink, str], tmp_path: Path
+) -> None:
+    """Regression: A second spec found the stop by its trigger ID, and the job was moved twice."""
+    known, url = flink
+    (tmp_path / "first").mkdir()
+    savepoint = f"file:{tmp_path}/first/savepoints/{_JOB}/savepoint-1"
+    done = json.dumps({"status": {"id": "COMPLETED"}, "operation": {"location": savepoint}})
+    known.of_a_stop = done
+    act(_context(tmp_path / "first", url), "stop")
+    known.state = "FINISHED"
+    known.checkpoints(None, savepoint={"id": 7, "external_path": savepoint})
+    context = _context(tmp_path, url)
+    if not is_finished:  # the second run sees the end of the stop
+        told = iter([_GOES_ON, done])
+        known.of_a_trigger = lambda trigger_id: next(told)  # type: ignore[method-assign]
+    for step in ("check", "stop") if is_finished else ("stop",):
+        with pytest.raises(Refused) as refused:
+            act(context, step)
+        facts = {
+            "job": "orders",
+            "job_id": _JOB,
+            "state": "FINISHED",
+            "folder": f"file://{tmp_path}/savepoints/{_JOB}",
+            "savepoint": savepoint,
+        }
+        assert _codes_and_facts(refused.value) == [("savepoint-in-other-folder", facts)]
+    assert context.record.model.flink.job_id is None
+    assert len(known.asked) == 1
 
 
 # -- clean stop ----------------------------------------------------------------------------------
