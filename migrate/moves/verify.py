@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple
 
-from decoder.storage import METADATA_FILE, join
+from decoder.storage import METADATA_FILE, LocalFiles, checkpoint_number, join
 from decoder.urls import redact_url
 from migrate.inputs.ask_broker import ask_broker, broker_needed, valid_topics
 from migrate.inputs.flink.choose_source import Choice, choose, source_positions
@@ -74,6 +75,10 @@ if TYPE_CHECKING:
 
 TARGETS = "spark:DIR or group:NAME"
 _TARGET_PREFIXES = (SPARK_PREFIX, GROUP_PREFIX)
+# Folders in a job's checkpoint directory that contain no checkpoints.
+_FOLDERS_OF_A_JOB = ("shared", "taskowned")
+# The maximum number of directory entries to search for checkpoints.
+_MOST_CHILDREN = 200
 
 
 def verify(
@@ -292,12 +297,45 @@ def _parse_target(target: str, brokers: str) -> Side:
             f"{target} is a file, not a target; to use a plan, pass plan:{target} as the first "
             f"argument, and {TARGETS} as the second"
         )
-    if os.path.isfile(join(target, METADATA_FILE)):
-        raise UsageError(
-            f"{target} is a Flink checkpoint, not a target; pass {TARGETS} after the checkpoint; "
-            f"to compare two checkpoints, run `migrate diff CHK {target}`"
-        )
+    if advice := _checkpoint_advice(target.rstrip("/")):
+        raise UsageError(advice)
     raise UsageError(f"{target} is not a target; {_prefix_advice(target)}")
+
+
+def _checkpoint_advice(directory: str) -> str:
+    """Return the message about a target that belongs to Flink; "" for any other directory."""
+    head, folder = os.path.split(directory)
+    if folder in _FOLDERS_OF_A_JOB and _checkpoint_kind(head or "."):
+        directory = head or "."
+    pass_target = f"pass {TARGETS} after the checkpoint"
+    if kind := _checkpoint_kind(directory):
+        return (
+            f"{directory} is {kind}, not a target; {pass_target}; to compare two checkpoints, run "
+            f"`migrate diff CHK {directory}`"
+        )
+    if any(_checkpoint_kind(join(directory, name)) for name in _names(directory)[:_MOST_CHILDREN]):
+        return (
+            f"{directory} contains Flink checkpoints, and is not a target; {pass_target}; to list "
+            f"the checkpoints, run `migrate scan {directory}`"
+        )
+    return ""
+
+
+def _checkpoint_kind(directory: str) -> str:
+    """Return whether a directory is a checkpoint or a job's directory; "" for any other one."""
+    names = _names(directory)
+    if METADATA_FILE in names:
+        return "a Flink checkpoint"
+    if "taskowned" in names or any(checkpoint_number(name) is not None for name in names):
+        return "the checkpoint directory of a Flink job"
+    return ""
+
+
+def _names(directory: str) -> list[str]:
+    """Return the names in a local directory; an empty list if it cannot be listed."""
+    with suppress(OSError):
+        return LocalFiles().list_directory(directory) or []
+    return []
 
 
 def _prefix_advice(target: str) -> str:

@@ -100,6 +100,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("cluster/checkpoints/job/chk-1").mkdir(parents=True)
     for empty in (
         "ended/shared/state",
+        "ended/taskowned",
         "chk-7",
         "chk-8",
         "jobs/a",
