@@ -137,7 +137,10 @@ def plan_move(chosen_input: ChosenInput, request: Request) -> Plan:
 
 
 def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> Plan:
-    """Check that a saved plan is still valid; return the plan with a new cluster snapshot.
+    """Check that a saved plan is still valid; return the plan as of now.
+
+    The returned plan has a new cluster snapshot, the log ranges in this snapshot, and only the
+    warnings that still apply.
 
     Raises:
         Refused: the cluster, the group, or the job has changed since the plan was made; or Flink
@@ -163,14 +166,19 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
         raise Refused(FLINK_NOT_QUERIED_SINCE_PLAN())
     # Imported here, because most moves read no plan.
     from migrate.moves.translate import check_target_kafka
-    from migrate.planning.recheck import current_warnings
+    from migrate.planning.recheck import current_partitions, current_warnings
 
     check_target_kafka(plan, request.to_kafka)
     log.info(
         f"saved plan for {plan.origin.title}, made at {plan.made_at.isoformat(timespec='seconds')}"
     )
     snapshot, _ = recheck_plan(request, plan)
-    plan = replace(plan, snapshot=snapshot, warnings=current_warnings(plan, snapshot))
+    plan = replace(
+        plan,
+        partitions=current_partitions(plan, snapshot),
+        warnings=current_warnings(plan, snapshot),
+        snapshot=snapshot,
+    )
     for warning in plan.warnings:
         log.warning(warning)
     if plan.cluster_id is not None and not plan.topic_ids:

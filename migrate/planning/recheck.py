@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from migrate.model.catalog import (
     GROUP_CHANGED_SINCE_PLAN,
@@ -89,6 +90,24 @@ def current_warnings(plan: Plan, snapshot: ClusterSnapshot | None) -> tuple[str,
         return plan.warnings
     others = (line for line in plan.warnings if not line.endswith(f"[{NEW_GROUP.code}]"))
     return (*others, *(() if group.exists else (new_group_warning(group),)))
+
+
+def current_partitions(
+    plan: Plan, snapshot: ClusterSnapshot | None
+) -> tuple[PlannedPartition, ...]:
+    """Return the partitions of a saved plan, with the log ranges in the snapshot.
+
+    For a plan for two clusters, the snapshot is of the target's cluster. Without a snapshot, return
+    the plan's partitions unchanged.
+    """
+    if snapshot is None:
+        return plan.partitions
+    return tuple(
+        replace(planned, log_start=log.start, log_end=log.end)
+        if (log := snapshot.topics.get(planned.topic, {}).get(planned.partition)) is not None
+        else planned
+        for planned in plan.partitions
+    )
 
 
 def _is_applied(plan: Plan, snapshot: ClusterSnapshot) -> bool:

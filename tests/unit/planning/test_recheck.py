@@ -22,6 +22,7 @@ from migrate.model.policies import Gone, Policies
 from migrate.planning import Plan, make_plan
 from migrate.planning.recheck import (
     check_cluster,
+    current_partitions,
     current_warnings,
     find_cluster_changes,
     signs_of_progress,
@@ -120,6 +121,19 @@ def test_warning_about_new_group_depends_on_current_group(
     plan = replace(plan, warnings=saved if existed else (new, *saved))
     assert current_warnings(plan, now) == (saved if exists else (*saved, new))
     assert current_warnings(plan, None) == plan.warnings
+
+
+def test_current_log_ranges_replace_log_ranges_of_saved_plan(tmp_path: Path) -> None:
+    """Regression: LOG-END-OFFSET and LAG were those of the plan's time, without a label."""
+    plan = _plan(tmp_path, _cluster())
+    now = _cluster({"t": {0: LogRange(2, 25)}})
+    rows = current_partitions(plan, now)
+    assert [(row.log_start, row.log_end, row.records_left) for row in rows] == [
+        (2, 25, 22),
+        (0, 10, 6),
+    ]
+    assert [row.next_offset for row in rows] == [3, 4]
+    assert current_partitions(plan, None) == plan.partitions
 
 
 def test_applied_plan_is_reported_as_applied(tmp_path: Path) -> None:
