@@ -183,7 +183,8 @@ def to_spark(
         emit(code if code and new_file is None else start.starting_offsets)
     if checkpoint_dir is None:
         origin = start.origin
-        if origin is not None and origin.kind == "checkpoint" and not origin.stopped:
+        may_run = origin is not None and not (origin.stopped or start.job_has_ended)
+        if origin is not None and origin.kind == "checkpoint" and may_run:
             step = f"{origin.how_to_stop}, and rerun the command with the savepoint"
             if new_file is not None:
                 step = (

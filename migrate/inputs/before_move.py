@@ -73,7 +73,7 @@ def job_refusals(
             running.
         saved: True if the positions come from a saved plan, which has its own options.
     """
-    facts = {"evidence": judgment.text, "how_to_stop": judgment.how_to_stop}
+    facts = {"evidence": judgment.text, "how_to_stop": judgment.way_to_savepoint}
     if is_group and judgment.other_running:
         other = {"other_running": judgment.other_running, "evidence": judgment.text}
         return [OTHER_JOB_MAY_OVERWRITE_GROUP(**other)]

@@ -111,7 +111,7 @@ def to_spark(
     if spark_source and (chk is None or plan is not None):
         raise UsageError(f"{option('spark_source')} requires a checkpoint (CHK), not a saved plan")
     writes = target is not None
-    move = None
+    move, job_has_ended = None, False
     if plan is not None:
         move = check_plan(chk, request, plan)
     else:
@@ -127,6 +127,7 @@ def to_spark(
         move.check()
         saved = plan is not None
         judgment = check_job_of_plan(request, move, saved=saved)
+        job_has_ended = judgment.has_ended
         if writes:
             check_before_writing_plan(request, move, judgment, saved=saved)
         sources = [SourceStart(0, move.next_offsets, move.only_some_partitions)]
@@ -155,6 +156,7 @@ def to_spark(
         target.for_spark if target is not None else None,
         (*sink_warnings, *warnings),
         move.origin if move is not None else None,
+        job_has_ended=job_has_ended,
     )
 
 

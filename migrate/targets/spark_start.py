@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from migrate.model.positions import Origin
@@ -20,12 +20,15 @@ class SparkStart:
             None.
         origin: the origin of the positions; None if the streams have different origins
             (``--spark-source``).
+        job_has_ended: True if Flink lists the job of a retained checkpoint as ended, so it cannot
+            be stopped with a savepoint.
     """
 
     streams: tuple[SparkStream, ...]
     checkpoint_location: str | None
     warnings: tuple[str, ...]
     origin: Origin | None = None
+    job_has_ended: bool = field(default=False, kw_only=True)
 
     @property
     def starting_offsets(self) -> str:

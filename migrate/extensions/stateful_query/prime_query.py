@@ -128,6 +128,7 @@ def prime_query(
         move.origin,
         tuple(states.to_prime()),
         request.policies.allow_ran_on,
+        job_has_ended=judgment.has_ended,
     )
 
 

@@ -84,6 +84,27 @@ class Judgment:
     other_running: str = ""
     how_to_stop: str = ""
 
+    @property
+    def has_ended(self) -> bool:
+        """Return whether Flink lists the job as ended, and lists no running job that continued it.
+
+        False for a savepoint's job that was stopped with this savepoint.
+        """
+        return self.state in (JobState.ENDED, JobState.RESTARTED) and not self.runs
+
+    @property
+    def way_to_savepoint(self) -> str:
+        """Return an instruction for getting a savepoint from which to move.
+
+        A job that has ended cannot be stopped, so the instruction starts with its last checkpoint.
+        """
+        if not self.has_ended:
+            return self.how_to_stop
+        return (
+            "move from the newest savepoint or retained checkpoint of the ended job, or restart "
+            f"the job from it, {self.how_to_stop}"
+        )
+
 
 # -- the judgment ----------------------------------------------------------------------------------
 

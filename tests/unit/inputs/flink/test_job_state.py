@@ -763,6 +763,57 @@ def test_move_is_refused_if_job_is_running_and_override_is_not_set(
 
 
 @pytest.mark.parametrize(
+    ("state", "way_out"),
+    [
+        (
+            "RUNNING",
+            "this savepoint 9; stop the job with a savepoint",
+        ),
+        *(
+            (
+                state,
+                "this savepoint 9; move from the newest savepoint or retained checkpoint of the "
+                "ended job, or restart the job from it, stop the job with a savepoint",
+            )
+            for state in ("CANCELED", "FAILED", "FINISHED")
+        ),
+    ],
+)
+def test_remedy_does_not_stop_job_that_flink_lists_as_ended(state: str, way_out: str) -> None:
+    """Regression: The remedy was to stop a canceled job, which Flink then did not find."""
+    ended = None if state == "RUNNING" else 2 * _LATER
+    restarted = (_other(state, _LATER, ended), _STOP_PATH)
+    judgment = judge_jobs(_STOP, [(_FINISHED, None), restarted])
+    for is_group, saved in ((False, False), (False, True), (True, False)):
+        (refusal,) = job_refusals(judgment, allow_ran_on=False, is_group=is_group, saved=saved)
+        assert f"{state}, continued the job of {way_out}, and move from that savepoint" in refusal
+
+
+def test_canceled_job_is_not_to_be_stopped_after_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: The next step was to stop a job that Flink listed as CANCELED."""
+    chk = write_source(tmp_path / _JOB / "chk-7", {0: splits("orders", [3])})
+    jobs = [(FlinkJob(_JOB, "orders", "CANCELED", 1, 2), None)]
+    monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: jobs)
+    _answer_numbers(monkeypatch, 7)
+    moved = migrate("to-spark", chk, "--flink-rest", _URL)
+    assert moved.code == 0, moved.stderr
+    assert f"Flink lists job {_JOB} as CANCELED, and no other job is running" in moved.stderr
+    assert "stop the job" not in moved.stderr and "if the job is" not in moved.stderr
+    assert "next: use this output as startingOffsets" in moved.stderr
+    _answer_numbers(monkeypatch, 8)
+    refused = migrate("to-spark", chk, "--flink-rest", _URL)
+    assert refused.code == 4
+    assert (
+        "move from the newest savepoint or retained checkpoint of the ended job" in refused.stderr
+    )
+    allowed = migrate("to-spark", chk, "--flink-rest", _URL, "--allow-ran-on")
+    assert allowed.code == 0, allowed.stderr
+    assert "stop the job" not in allowed.stderr
+
+
+@pytest.mark.parametrize(
     ("origin", "ended", "evidence"),
     [
         (
