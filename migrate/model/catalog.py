@@ -104,7 +104,8 @@ COMMITS_BEYOND_POSITIONS = refusal(
     "{records:record} ahead of the checkpoint in {partitions:partition} (the first is {first}: "
     "committed {committed}, checkpoint {next_offset}); Flink's output for these records would be "
     "duplicated",
-    "move from a newer checkpoint, or add {option.allow_ran_on:true} to accept the duplicates",
+    "stop the job with a savepoint, and move from that savepoint; if the job has ended, move from "
+    "its newest checkpoint; or add {option.allow_ran_on:true} to accept the duplicates",
 )
 COMMITS_MISSING = input_error(
     "commits-missing",

@@ -111,7 +111,8 @@ class Code(str, Enum):
         _ran_on_blocker(
             job_wide=True,
             way_out=(
-                "move from the newest checkpoint, or add {option.allow_ran_on:true} to "
+                "stop the job with a savepoint, and move from that savepoint; if the job has "
+                "ended, move from its newest checkpoint; or add {option.allow_ran_on:true} to "
                 "accept the duplicates"
             ),
         ),

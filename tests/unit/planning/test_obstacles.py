@@ -117,7 +117,8 @@ def test_blocking_findings_are_refused_unless_allowed() -> None:
         _finding(Code.SINK_STATE),
     ]
     told = [
-        "so; move from the newest checkpoint, or add allow_ran_on=True to accept the duplicates",
+        "so; stop the job with a savepoint, and move from that savepoint; if the job has ended, "
+        "move from its newest checkpoint; or add allow_ran_on=True to accept the duplicates",
         f"operator {_A}: so; or add allow_in_flight=True to accept the loss",
         f"operator {_B}: so; to move without this source, select the other sources with source",
     ]
