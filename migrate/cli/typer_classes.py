@@ -34,6 +34,9 @@ _SYNONYMS = {"--bootstrap-server": "--bootstrap-servers"}
 # Option names that users may try instead of --bootstrap-servers.
 _BROKERS = ("--broker", "--brokers", "--bootstrap", "--kafka", "--servers")
 
+# Option names that users may try instead of --execute.
+_EXECUTE = ("--apply", "--commit", "--no-dry-run")
+
 # Advice for options that a command does not have but that users may try.
 _ADVICE = {
     ("rollback", "--group"): "rollback reads the group from FILE, so omit --group",
@@ -209,12 +212,14 @@ def _why_no_option(ctx: Any, command: Any, option: str) -> str:
     own = _option_names(command.get_params(ctx))
     if option in _BROKERS and "--bootstrap-servers" in own:
         return f"{option} (did you mean --bootstrap-servers?)"
+    if option in _EXECUTE and "--execute" in own:
+        return f"{option} (did you mean --execute?)"
     having = [
         name
         for name in commands()
         if any(option in parameter.opts for parameter in load_command(name).params)
     ]
-    means_execute = option == "--execute" or (
+    means_execute = option in ("--execute", *_EXECUTE) or (
         not having and similar_names(option, own | {"--execute"})[:1] == ("--execute",)
     )
     if (means_execute and "--execute" not in own) or option == "--dry-run":

@@ -861,6 +861,12 @@ PLAN_ALREADY_APPLIED = refusal(
     "the group already has every offset in the plan, so the plan was already applied",
     "to move the group again, create a new plan with {option.plan_out}",
 )
+PLAN_ALREADY_IN_LOCATION = refusal(
+    "plan-already-in-location",
+    "{directory} contains exactly the start offsets of the plan, so the plan was already applied, "
+    "and no query has started from this location",
+    "start the query from it, or choose a new directory",
+)
 PLAN_FOR_OTHER_CLUSTER = refusal(
     "plan-for-other-cluster",
     "the brokers belong to cluster {cluster}, but the plan is for cluster {planned}",

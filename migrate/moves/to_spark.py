@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from migrate.model.errors import UsageError
+from migrate.model.catalog import PLAN_ALREADY_IN_LOCATION
+from migrate.model.errors import Refused, UsageError
 from migrate.model.extensions import service
 from migrate.model.log import log, timed
 from migrate.model.option_names import option
@@ -18,6 +19,7 @@ from migrate.moves.plan import (
     check_job_of_plan,
     check_origin,
     check_plan,
+    load_plan,
     plan_move,
 )
 from migrate.moves.sink import (
@@ -28,7 +30,7 @@ from migrate.moves.sink import (
 )
 from migrate.planning import Plan
 from migrate.targets.location import Location
-from migrate.targets.seed import check_free, write_seed
+from migrate.targets.seed import check_free, is_seed_of, write_seed
 from migrate.targets.source_options import IsolationLevel, SourceStart, spark_streams
 from migrate.targets.spark_start import SparkStart
 
@@ -107,6 +109,8 @@ def to_spark(
             chk, request, state, checkpoint_dir, sink, sink_writer, level
         )
         return start
+    if plan is not None and chk is None and checkpoint_dir is not None:
+        _check_not_applied(plan, checkpoint_dir)
     target, sink_warnings = check_directories(checkpoint_dir, sink, sink_writer)
     if spark_source and (chk is None or plan is not None):
         raise UsageError(f"{option('spark_source')} requires a checkpoint (CHK), not a saved plan")
@@ -158,6 +162,18 @@ def to_spark(
         move.origin if move is not None else None,
         job_has_ended=job_has_ended,
     )
+
+
+def _check_not_applied(plan: AnyPath | Plan, checkpoint_dir: AnyPath) -> None:
+    """Refuse a location to which this plan was already applied, if no query has used it.
+
+    Raises:
+        Refused: the location contains only the start offsets of the plan; or as in ``load_plan``.
+        UsageError, InputError: as in ``named_location`` and ``load_plan``.
+    """
+    target = named_location("checkpoint_dir", checkpoint_dir)
+    if target.names() and is_seed_of(target, load_plan(plan)[0].next_offsets):
+        raise Refused(PLAN_ALREADY_IN_LOCATION(directory=target.name))
 
 
 def check_directories(

@@ -188,6 +188,20 @@ def seed_of(next_offsets: NextOffsets) -> bytes:
     return f"\0v1\n{starting_offsets(next_offsets)}".encode()
 
 
+def is_seed_of(location: Location, next_offsets: NextOffsets) -> bool:
+    """Return whether a location contains only the seed of one source at these offsets.
+
+    If a query has started from the location, even without logging a batch, return False.
+    """
+    path, files = location.to_read
+    return (
+        location.names() == {_METADATA, "sources"}
+        and location.names("sources") == {"0"}
+        and location.names("sources/0") == {"0"}
+        and files.read(join(path, "sources/0/0")) == seed_of(next_offsets)
+    )
+
+
 def is_unfinished(location: Location) -> bool:
     """Return whether a location contains a partly written or partly removed seed, and no query.
 

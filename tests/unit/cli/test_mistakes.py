@@ -116,6 +116,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert migrate("to-spark", _CHK, "--plan-out", "plan.json").code == 0
     for location in ("seed", "queries/clicks"):
         assert migrate("to-spark", _CHK, "--checkpoint-dir", location).code == 0
+    for used in ("ran", "moved"):
+        assert migrate("to-spark", "--plan", "plan.json", "--checkpoint-dir", used).code == 0
+    Path("ran/offsets").mkdir()  # a query has started, but not planned a batch
+    Path("moved/sources/0/0").write_text('\0v1\n{"clicks":{"0":1}}')
     plan = Path("plan.json").read_text()
     Path("edited.json").write_text(plan.replace('"next_offset": 24', '"next_offset": 25'))
     held = GroupView("g", True, "Empty", "consumer", committed={("t", 0): Committed(5, "")})
