@@ -322,6 +322,18 @@ QUERY_STARTED = refusal(
     "state: migrate to-flink {savepoint} --from {target} --out NEW -b {brokers}; without its "
     "state: migrate commit-group {target} --group G -b {brokers})",
 )
+QUERY_LOCATION_MISSING = refusal(
+    "query-location-missing",
+    "the script {script} still contains the placeholder CHECKPOINT-DIR, so the query would not "
+    "start from the target",
+    "replace the placeholder with the path in target.checkpoint-dir",
+)
+QUERY_TEMPLATE_UNEDITED = refusal(
+    "query-template-unedited",
+    "the script {script} is an unedited query template, which shows 20 records and does not start "
+    "the query",
+    "complete the lines with COMPLETE",
+)
 READERS_AND_JOB_STARTED = refusal(
     "readers-and-job-started",
     "readers have started from {target} ({evidence}), and job {job} ({job_id}) has resumed from "
@@ -654,18 +666,6 @@ FLINK_REST_CHANGED = warning(
 KEYED_STATES_UNREADABLE = warning(
     "state-unreadable",
     "migrate cannot list the keyed states that are not migrated: {error}",
-)
-QUERY_LOCATION_MISSING = warning(
-    "query-template-unedited",
-    "start: the script {script} still contains the placeholder CHECKPOINT-DIR, so the query would "
-    "not start from the target",
-    "replace the placeholder with the path in target.checkpoint-dir",
-)
-QUERY_TEMPLATE_UNEDITED = warning(
-    "query-template-unedited",
-    "start: the script {script} is an unedited query template, which shows 20 records and does not "
-    "start the query",
-    "complete the lines with COMPLETE",
 )
 RESTARTED_JOB_ALLOWED = warning(
     Code.RAN_ON,

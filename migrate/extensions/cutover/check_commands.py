@@ -20,7 +20,6 @@ from migrate.extensions.cutover.spec import Spec
 from migrate.model.errors import Refused
 from migrate.model.log import log
 from migrate.model.message import Message
-from migrate.model.warning import warn
 from migrate.model.wording import printable
 from migrate.targets.query_code import lacks_location, runs_trial
 
@@ -41,7 +40,11 @@ _NOT_CHECKED = "the command was not checked, because {reason}; check it yourself
 
 
 def check_programs(spec: Spec, working_directory: Path) -> None:
-    """Refuse commands that the shell cannot parse, that do nothing, or whose files do not exist."""
+    """Refuse commands that certainly fail or do nothing.
+
+    The shell cannot parse such a command, it is only a comment, one of its files does not exist, or
+    ``start`` runs a query template that is not completed.
+    """
     refusals: list[Message] = []
     commands = {"rehearse": spec.rehearse, "prime": spec.prime, "start": spec.start}
     for key, command in commands.items():
@@ -62,16 +65,16 @@ def check_programs(spec: Spec, working_directory: Path) -> None:
         script = _script(words) if words else None
         if script == "":
             log.info(f"{key}: {_SCRIPT_NOT_CHECKED.format(program=words[0])}")
+        problems = [*_problems(words, script, working_directory)]
         if key == "start" and script:
-            _warn_if_unedited(working_directory / script)
-        problems = _problems(words, script, working_directory)
+            problems += _template_problems(working_directory / script)
         refusals += (problem.about(key) for problem in problems)
     if refusals:
         raise Refused(refusals)
 
 
-def _warn_if_unedited(script: Path) -> None:
-    """Warn if a script is a query template that the user has not completed."""
+def _template_problems(script: Path) -> Iterator[Message]:
+    """Yield a problem if a script is a query template that the user has not completed."""
     if script.suffix != ".py":
         return
     try:
@@ -79,9 +82,9 @@ def _warn_if_unedited(script: Path) -> None:
     except OSError:  # ``_problems`` reports a missing script
         return
     if runs_trial(code):
-        warn(catalog.QUERY_TEMPLATE_UNEDITED(script=script))
+        yield catalog.QUERY_TEMPLATE_UNEDITED(script=script)
     elif lacks_location(code):
-        warn(catalog.QUERY_LOCATION_MISSING(script=script))
+        yield catalog.QUERY_LOCATION_MISSING(script=script)
 
 
 def _first_command(line: str) -> tuple[Sequence[str], str]:

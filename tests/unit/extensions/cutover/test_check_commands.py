@@ -174,10 +174,8 @@ def test_log_states_that_script_was_not_checked(
     assert caplog.messages == [f"{key}: {note}" for key in ("prime", "start") if is_noted]
 
 
-def test_unedited_query_template_in_start_command_is_reported(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Regression: The dry run found no obstacle, and the script only showed 20 records."""
+def test_unedited_query_template_in_start_command_is_refused(tmp_path: Path) -> None:
+    """Regression: The job was stopped, and the script only showed 20 records."""
     checkpoint = write_source(tmp_path / "savepoint-1", {0: splits("orders", [5, 6])})
     script = tmp_path / "query.py"
     written = migrate("to-spark", checkpoint, "--format", "python", "--query-file", script)
@@ -186,14 +184,22 @@ def test_unedited_query_template_in_start_command_is_reported(
     # Edit the template as its comments say. The comments remain.
     (trial,) = [line for line in template.splitlines() if line.startswith("sink = ")]
     with_sink = template.replace(trial, 'sink = rows.writeStream.format("noop")')
-    for code, part in (
-        (template, "is an unedited query template, which shows 20 records and does not start"),
-        (with_sink, "still contains the placeholder CHECKPOINT-DIR, so the query would not start"),
-        (with_sink.replace('"CHECKPOINT-DIR"', f'"{tmp_path}/query"'), None),
+    for code, name, part in (
+        (
+            template,
+            "query-template-unedited",
+            "is an unedited query template, which shows 20 records and does not start",
+        ),
+        (
+            with_sink,
+            "query-location-missing",
+            "still contains the placeholder CHECKPOINT-DIR, so the query would not start",
+        ),
     ):
         script.write_text(code)
-        caplog.clear()
-        check_programs(_spec("python3 query.py --fast"), tmp_path)
-        found = [line for line in caplog.messages if "query-template-unedited" in line]
-        assert len(found) == (part is not None)
-        assert part is None or f"start: the script {script} {part}" in found[0]
+        with pytest.raises(Refused) as refused:
+            check_programs(_spec("python3 query.py --fast"), tmp_path)
+        assert refused.value.codes == [name]
+        assert f"start: the script {script} {part}" in str(refused.value)
+    script.write_text(with_sink.replace('"CHECKPOINT-DIR"', f'"{tmp_path}/query"'))
+    check_programs(_spec("python3 query.py --fast"), tmp_path)
