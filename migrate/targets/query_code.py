@@ -31,7 +31,10 @@ SINK_COMMENT = (
     "The sink of an earlier query may skip the first batches of this query. Use a new sink, or "
     "check the sink with to-spark --sink."
 )
-_NEW_LOCATION = "COMPLETE: the path of a new directory. No other query may use it."
+_NEW_LOCATION = (
+    "COMPLETE: the path of a new directory; for a cut-over, the absolute path of "
+    "target.checkpoint-dir. Use it for one query only."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def spark_streams(
     start_note = (
         "The checkpoint location has the same offsets; Spark uses this option only without it."
         if seeded
-        else "Used only on the first start; later starts use the query's checkpoint location."
+        else "Spark uses this option only if the checkpoint location contains no offsets."
     )
     loss_note = (
         "Spark's default. If records were deleted before the query read them, the query fails "

@@ -314,6 +314,9 @@ def test_stream_options_contain_connection_options_and_environment_variables(
     assert plain == {"kafka.bootstrap.servers": servers, **told}
     assert servers == kafka.get("bootstrap.servers", "HOST:PORT")
     assert {one.name: one.value for one in of_kafka if one.from_environment} == asked_for
+    assert [one.why for one in stream.options if one.name == "startingOffsets"] == [
+        "Spark uses this option only if the checkpoint location contains no offsets."
+    ]
 
 
 def test_stream_options_contain_topics_offsets_and_isolation_level() -> None:
