@@ -95,7 +95,7 @@ UNRUN = {
     (
         "docs/how-to/going-back.md",
         "migrate to-flink SAVEPOINT --from spark:$DIR --out /home/me/migration/again "
-        "-b broker:9092 --allow-state-mismatch",
+        "-b broker:9092 --flink-rest URL",
     ): "needs a Flink job of the reader's; tests/integration/test_to_flink.py restores one",
     (
         "docs/how-to/same-state.md",

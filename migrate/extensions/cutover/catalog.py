@@ -319,8 +319,8 @@ QUERY_STARTED = refusal(
     "the query has started from {target}; {evidence}",
     "stop the query, run it with trigger(availableNow=True) to commit its batch (omit this run if "
     "the batch cannot succeed), and start the Flink job from the query's positions (with its "
-    "state: migrate to-flink {savepoint} --from {target} --out NEW -b {brokers}; without its "
-    "state: migrate commit-group {target} --group G -b {brokers})",
+    "state: migrate to-flink {savepoint} --from {target} --out NEW -b {brokers} --flink-rest URL; "
+    "without its state: migrate commit-group {target} --group G -b {brokers})",
 )
 QUERY_LOCATION_MISSING = refusal(
     "query-location-missing",
