@@ -25,7 +25,8 @@ _TEMPLATE = """\
 # A cut-over of one Flink job. Set each key that is marked as required, then run:
 #   migrate cut-over {spec}             a dry run, which changes nothing
 #   migrate cut-over {spec} --execute   stops the job, and starts the query
-# Guide: docs/how-to/cut-over.md. All keys: docs/schemas/cut-over-spec.schema.json.
+# Help: migrate cut-over --help. In the source repository of migrate, docs/how-to/cut-over.md is the
+# guide, and docs/schemas/cut-over-spec.schema.json lists all keys.
 # Relative paths are relative to the folder of this file.
 version: 1
 flink:
