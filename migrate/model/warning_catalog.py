@@ -318,10 +318,13 @@ SINK_HIDES_FILES_OF_JOB = warning(
 SINK_OF_UNKNOWN_KIND = warning(
     "sink-unknown",
     "{sink} is an unknown kind of sink; it may skip batches whose numbers it has already recorded",
+    "if an earlier query or job wrote to it, find out whether it records batch numbers, or choose "
+    "a new sink",
 )
 SINK_PARTLY_READ = warning(
     "sink-unknown",
     "{sink} was not read completely: {reason}",
+    "if an earlier query or job wrote to it, choose a new sink",
 )
 SINK_REMEMBERS_IDENTIFIERS = warning(
     "sink-writer",

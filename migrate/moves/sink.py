@@ -38,7 +38,7 @@ from migrate.moves.declare_options import check_combinations
 from migrate.moves.options import SinkArguments
 from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, WriterKind, sink_memory
 from migrate.storage.files import place_of
-from migrate.storage.uris import is_within
+from migrate.storage.uris import is_uri, is_within
 from migrate.targets.location import LocalDirectory, Location, RemoteDirectory, location
 
 if TYPE_CHECKING:
@@ -185,6 +185,8 @@ def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory, list[WarningText]]:
     """Return the sink's name, the writers that it remembers, and any read warnings."""
     directory = named_location("sink", sink)
     name = directory.name
+    if "/../" in name and not is_uri(name):  # a relative path in a spec
+        name = os.path.realpath(name)
     from migrate.targets.seed import describe_other_use  # imported here; few moves have a sink
 
     if (other_use := describe_other_use(*directory.to_read)) is not None:

@@ -37,6 +37,8 @@ DEADLINE = 30.0
 _LARGEST_ANSWER = 16 * 2**20
 # The maximum length, in characters, of a string from Flink that a message quotes.
 _LONGEST_TEXT = 2_000
+# OpenSSL's reasons for an answer that is not TLS; newer versions report the second one.
+_ANSWERS_WITHOUT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 
 _Answer = TypeVar("_Answer", bound=BaseModel)
 # An address without a scheme must have a port, because a bare word could be anything.
@@ -128,6 +130,8 @@ def request(url: str, path: str, body: object = None) -> bytes:
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = getattr(error, "reason", None) or error
         reason = printable_text(str(getattr(cause, "strerror", None) or cause))
+        if getattr(cause, "reason", None) in _ANSWERS_WITHOUT_TLS:
+            reason = "the port does not use TLS; use http:// instead of https://"
         raise FlinkRestError(FLINK_UNREACHABLE(address=address, reason=reason)) from error
     if len(content) > _LARGEST_ANSWER:
         raise _not_a_job_manager(url)

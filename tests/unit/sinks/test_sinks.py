@@ -62,7 +62,14 @@ def test_unknown_kind_of_sink_triggers_warning(tmp_path: Path, name: str) -> Non
     write(tmp_path / name, "x")
     assert look(tmp_path) == SinkMemory((), (), (), empty=False)
     for (warning,) in (check_sink_of_a_query(tmp_path, None), check_sink_of_a_job(tmp_path)):
-        assert warning.endswith(" [sink-unknown]")
+        assert warning == (
+            f"{tmp_path} is an unknown kind of sink; it may skip batches whose numbers it has "
+            "already recorded; if an earlier query or job wrote to it, find out whether it records "
+            "batch numbers, or choose a new sink [sink-unknown]"
+        )
+    (tmp_path / "spec").mkdir()
+    (above,) = check_sink_of_a_query(tmp_path / "spec" / ".." / ".." / tmp_path.name, None)
+    assert above == warning
 
 
 def test_file_as_sink_is_refused(tmp_path: Path) -> None:

@@ -91,6 +91,10 @@ def test_invalid_jobmanager_answer_raises_error() -> None:
         known_jobs(_closed())
     assert refused.value.codes == ["flink-unreachable"]
     assert message_of(refused.value).facts["reason"] == "Connection refused"
+    with answering(200, b"") as (url, _), pytest.raises(FlinkRestError) as refused:
+        known_jobs(url.replace("http://", "https://"))
+    reason = "the port does not use TLS; use http:// instead of https://"
+    assert message_of(refused.value).facts["reason"] == reason
 
 
 def test_oversized_jobmanager_response_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
