@@ -31,6 +31,7 @@ from migrate.model.catalog import (
     SAVEPOINT_NOT_AT_PATH,
 )
 from migrate.model.errors import Refused
+from migrate.model.finding import Code, Finding
 from migrate.model.log import log
 from migrate.model.message import Message
 from migrate.model.option_names import option
@@ -161,6 +162,23 @@ def report_stop(
             f"{judgment.text}; use {option('flink_rest', 'URL')} to check whether the job was "
             "restarted since the stop"
         )
+
+
+def without_committed_output(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings that still apply to a job that has FINISHED with this savepoint.
+
+    A note is logged for each finding about output that the stop has committed.
+    """
+    kept = list[Finding]()
+    for finding in findings:
+        if not finding.void_if_finished:
+            kept.append(finding)
+        elif finding.code is Code.PENDING_TRANSACTIONS:
+            log.info(
+                f"note: {finding.operator} has committed its pending output in this savepoint, "
+                f"because the job has FINISHED [{finding.code}]"
+            )
+    return tuple(kept)
 
 
 def report_for_group(

@@ -10,9 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate.inputs.ask_broker import ask_broker
-from migrate.inputs.before_move import check_before_write, check_job, continued_refusals
+from migrate.inputs.before_move import (
+    check_before_write,
+    check_job,
+    continued_refusals,
+    without_committed_output,
+)
 from migrate.inputs.flink.checkpoint_progress import checkpoint_signs
-from migrate.inputs.flink.job_state import Judgment
+from migrate.inputs.flink.extract import Extraction
+from migrate.inputs.flink.job_state import JobState, Judgment, judge
 from migrate.model.catalog import FLINK_NOT_QUERIED_SINCE_PLAN
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
@@ -131,9 +137,31 @@ def check_before_writing_plan(
 
 def plan_move(chosen_input: ChosenInput, request: Request) -> Plan:
     """Make one plan and report it."""
-    move = make_move(request, chosen_input)
+    move = make_move(request, _without_committed_output(chosen_input, request.flink_rest))
     move.report()
     return move.plans[0]
+
+
+def _without_committed_output(chosen_input: ChosenInput, flink_rest: str | None) -> ChosenInput:
+    """Return the input without findings that do not apply if the job has FINISHED.
+
+    Return the input unchanged if Flink is not queried, or if it does not list the job as FINISHED
+    with this savepoint.
+
+    Raises:
+        FlinkRestError, UsageError: as in ``judge``.
+    """
+    positions = chosen_input.positions
+    if (
+        flink_rest is None
+        or not isinstance(positions, Extraction)
+        or not positions.origin.stopped
+        or not any(finding.void_if_finished for finding in positions.findings)
+        or judge(positions.origin, flink_rest).state is not JobState.STOPPED
+    ):
+        return chosen_input
+    findings = without_committed_output(positions.findings)
+    return chosen_input._replace(positions=replace(positions, findings=findings))
 
 
 def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> Plan:

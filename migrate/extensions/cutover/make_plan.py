@@ -13,6 +13,7 @@ from migrate.extensions.cutover.context import CutOverContext
 from migrate.extensions.cutover.facts import Facts
 from migrate.extensions.cutover.other_cut_overs import refuse_savepoint_of_other
 from migrate.extensions.cutover.report import CutOverRecord, PartitionReport, PlanReport
+from migrate.inputs.before_move import without_committed_output
 from migrate.inputs.flink.extract import Extraction
 from migrate.model.errors import Refused
 from migrate.model.extensions import service
@@ -68,16 +69,11 @@ class PlannedMove:
     streams: Mapping[int, frozenset[str]]
 
 
-# The notes about findings that are dropped. ``_STOP_NOTES`` is for a running job: the
-# stop-with-savepoint will resolve these findings. ``_FINISHED_NOTES`` is for a job that has
-# FINISHED.
+# The notes about findings that are dropped, because the stop-with-savepoint of the running job will
+# resolve them.
 _STOP_NOTES = {
     Code.PENDING_TRANSACTIONS: "has uncommitted output in this checkpoint; the stop commits it",
     Code.IN_FLIGHT_RECORDS: "has in-flight records in this checkpoint; the stop processes them",
-}
-_FINISHED_NOTES = {
-    Code.PENDING_TRANSACTIONS: "has committed its pending output in this savepoint, because the "
-    "job has FINISHED"
 }
 
 
@@ -98,18 +94,14 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     chosen_input = read_input(chk, request)
     positions = chosen_input.positions
     assert isinstance(positions, Extraction)  # ``chk`` is a checkpoint or a savepoint
-    void, notes = list[Finding](), dict[Code, str]()
+    findings = positions.findings
     if job_runs:
-        void, notes = [item for item in positions.findings if item.void_after_stop], _STOP_NOTES
+        for finding in findings:
+            if finding.void_after_stop and finding.code in _STOP_NOTES:
+                log.info(f"note: {finding.operator} {_STOP_NOTES[finding.code]} [{finding.code}]")
+        findings = tuple(finding for finding in findings if not finding.void_after_stop)
     elif not context.spec.stopped_by_others and context.record.model.flink.finished:
-        void, notes = (
-            [item for item in positions.findings if item.void_if_finished],
-            _FINISHED_NOTES,
-        )
-    for finding in void:
-        if finding.code in notes:
-            log.info(f"note: {finding.operator} {notes[finding.code]} [{finding.code}]")
-    findings = tuple(finding for finding in positions.findings if finding not in void)
+        findings = without_committed_output(findings)
     chosen_input = chosen_input._replace(positions=replace(positions, findings=findings))
     take_states_along = service("stateful_query", "take_states_along")
     try:

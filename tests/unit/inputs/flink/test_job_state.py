@@ -32,7 +32,14 @@ from migrate.moves.plan import compared_group
 from migrate.planning import Plan, make_plan
 from migrate.planning.plan_file import plan_file, read_plan, save_plan
 from migrate.storage.json_models import write_file
-from tests.support.checkpoints import splits, write_source
+from tests.support.checkpoints import (
+    SourceState,
+    operator_with_states,
+    source_operator,
+    splits,
+    write_checkpoint,
+    write_source,
+)
 from tests.support.clock import replace_sleep
 from tests.support.command import Result, migrate
 from tests.support.golden_topics import GOLDEN
@@ -787,6 +794,32 @@ def test_remedy_does_not_stop_job_that_flink_lists_as_ended(state: str, way_out:
     for is_group, saved in ((False, False), (False, True), (True, False)):
         (refusal,) = job_refusals(judgment, allow_ran_on=False, is_group=is_group, saved=saved)
         assert f"{state}, continued the job of {way_out}, and move from that savepoint" in refusal
+
+
+@pytest.mark.parametrize(("flags", "is_committed"), [(("--flink-rest", _URL), True), ((), False)])
+def test_output_that_stop_committed_is_note_if_flink_lists_job_as_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], is_committed: bool
+) -> None:
+    """Regression: A warning asked for the state that the next line showed as FINISHED."""
+    savepoint = write_checkpoint(
+        tmp_path / f"savepoint-{_JOB[:6]}-48e0426595ec",
+        source_operator(SourceState({0: splits("orders", [3])})),
+        operator_with_states({"next-transactional-id-hint": []}, operator_id=b"\7" * 16),
+        version=4,
+        kind="terminate savepoint CANONICAL",
+    )
+    now = int(time.time() * 1000)
+    jobs = [(FlinkJob(_JOB, "orders", "FINISHED", now - _HOUR, now + 1000), None)]
+    monkeypatch.setattr(flink_rest, "read_restored_jobs", lambda url: jobs)
+    _answer_numbers(monkeypatch, 7)
+    moved = migrate("to-spark", savepoint, *flags)
+    assert moved.code == 0, moved.stderr
+    committed = "has committed its pending output in this savepoint, because the job has FINISHED"
+    assert (committed in moved.stderr) == is_committed
+    assert ("if `flink list -a` shows the job as FINISHED" in moved.stderr) != is_committed
+    _answer_numbers(monkeypatch, 8)
+    refused = migrate("to-spark", savepoint, "--flink-rest", _URL)
+    assert refused.code == 4 and committed not in refused.stderr
 
 
 def test_canceled_job_is_not_to_be_stopped_after_to_spark(
