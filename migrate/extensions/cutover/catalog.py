@@ -399,6 +399,12 @@ ROLLBACK_FILE_MISSING = refusal(
     "record's folder",
     "restore the file, and rerun the command",
 )
+SAVED_PLAN_EDITED = refusal(
+    "saved-plan-edited",
+    "the plan {path} was edited, and edits are not used",
+    "to continue with a new plan from the savepoint, delete this file; to change the plan, set "
+    "the keys under `move` in the spec",
+)
 SAVEPOINT_ALREADY_MOVED = refusal(
     "savepoint-already-moved",
     "cut-over {name} (record {folder}) has already moved savepoint {savepoint} to {target}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 from decoder import DecodeError, ErrorKind
@@ -15,7 +16,7 @@ from migrate.extensions.cutover.other_cut_overs import refuse_savepoint_of_other
 from migrate.extensions.cutover.report import CutOverRecord, PartitionReport, PlanReport
 from migrate.inputs.before_move import without_committed_output
 from migrate.inputs.flink.extract import Extraction
-from migrate.model.errors import Refused
+from migrate.model.errors import InputError, Refused
 from migrate.model.extensions import service
 from migrate.model.finding import Code, Finding
 from migrate.model.log import log
@@ -27,6 +28,8 @@ from migrate.moves.options import move_request
 from migrate.moves.plan import plan_move as plan_request
 from migrate.moves.spark_sources import plan_as_one
 from migrate.planning import Plan
+from migrate.planning.plan_file import read_plan
+from migrate.storage.json_models import EditedFile
 
 _STEP = "plan"
 # The phrase that messages and the record use for migrated states.
@@ -123,12 +126,14 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     """Make the plan from the savepoint, and save it unless this is a dry run.
 
     Raises:
-        Refused: the plan has refusals, or it differs from the plan that a run with ``--until plan``
-            made.
+        Refused: the plan has refusals, it differs from the plan that a run with ``--until plan``
+            made, or the file with that plan was edited.
         MigrateError, DecodeError: as in ``plan_move``.
     """
     savepoint, path = context.savepoint, context.record.plan_path
     assert savepoint is not None  # the ``clean`` step has read the savepoint
+    if path.exists():
+        _refuse_edited_plan(path)
     move = plan_move(context, savepoint)
     move.plan.check()
     refuse_savepoint_of_other(facts, move.plan.next_offsets)
@@ -142,6 +147,16 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     move.plan.save(path)
     _record_plan(context, move)
     return f"{text}, in {path}"
+
+
+def _refuse_edited_plan(path: Path) -> None:
+    """Refuse to replace an edited plan; any other plan, even an unreadable one, is replaced."""
+    try:
+        read_plan(path)
+    except EditedFile as error:
+        raise Refused(catalog.SAVED_PLAN_EDITED(path=path)) from error
+    except InputError:
+        pass
 
 
 def _differences(record: CutOverRecord, move: PlannedMove) -> Iterator[str]:

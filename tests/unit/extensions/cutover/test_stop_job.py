@@ -44,7 +44,7 @@ from migrate.targets.seed import remove_seed, write_seed
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.cut_over import act, facts_of, open_context, reason_done
-from tests.support.plans import edit_and_seal_plan
+from tests.support.plans import edit_and_seal_plan, edit_plan
 from tests.unit.inputs.flink.test_rest_api import answering
 
 _PATH = "s3://bucket/savepoints/savepoint-0a1b2c-0123456789ab"
@@ -629,6 +629,20 @@ def test_rollback_works_without_readable_plan(seeded: Path) -> None:
     back = _run(seeded, "--back")
     assert back.code == 0, back.stderr
     assert not (seeded.parent / "query").exists()
+
+
+def test_edited_plan_is_not_silently_replaced_before_apply(seeded: Path) -> None:
+    """Regression: A user's edit of the reviewed plan was overwritten without a message."""
+    shutil.rmtree(seeded.parent / "query")
+    context = open_context(seeded)
+    context.record.change(moved_with=None, query_id=None, written=None)
+    path = context.record.plan_path
+    edit_plan(path, lambda plan: plan.update(warnings=["edited"]))
+    edited = path.read_text()
+    with pytest.raises(Refused) as refused:
+        act(context, "plan")
+    assert refused.value.codes == ["saved-plan-edited"]
+    assert path.read_text() == edited
 
 
 def test_cut_over_record_of_unsupported_version_is_refused(seeded: Path) -> None:
