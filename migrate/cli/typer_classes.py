@@ -44,6 +44,11 @@ _ADVICE = {
     "and --plan-out, so omit --dry-run",
     ("verify", "--group"): "pass the group as the second argument, such as group:orders",
     ("diff", "--group"): "pass the group as an argument, such as group:orders",
+    ("cut-over", "-b"): "set kafka.bootstrap-servers in SPEC",
+    ("cut-over", "--bootstrap-servers"): "set kafka.bootstrap-servers in SPEC",
+    ("cut-over", "--checkpoint-dir"): "set target.checkpoint-dir in SPEC",
+    ("cut-over", "--group"): "set target.group in SPEC",
+    ("cut-over", "--sink"): "set sink in SPEC",
 }
 
 # Commands that users try, and the commands to run instead.
