@@ -27,6 +27,7 @@ from migrate.extensions.cutover.facts import (
     require,
 )
 from migrate.extensions.cutover.other_cut_overs import refuse_savepoint_of_other
+from migrate.extensions.cutover.spec import Spec
 from migrate.extensions.cutover.target_state import (
     Content,
     Started,
@@ -362,8 +363,7 @@ def decide_start(facts: Facts) -> Decision:
             return Done(reason)
         refuse_savepoint_of_other(facts)
         check_stopped(facts)
-        readers = "the consumers" if facts.spec.target.is_group else "the query"
-        return Done(f"start {readers} yourself, because the spec has no start")
+        return Done(start_yourself(facts.spec))
     match facts.start_status:
         case "running" if not begun and _is_start_changed(facts):
             how = how_to_end(facts.start_process)
@@ -385,6 +385,12 @@ def decide_start(facts: Facts) -> Decision:
     refuse_savepoint_of_other(facts)
     check_stopped(facts)
     return Action.START
+
+
+def start_yourself(spec: Spec) -> str:
+    """Return the text of the ``start`` step for a spec without a start command."""
+    readers = "the consumers" if spec.target.is_group else "the query"
+    return f"start {readers} yourself, because the spec has no start"
 
 
 def _is_start_changed(facts: Facts) -> bool:

@@ -20,7 +20,13 @@ from migrate.extensions.cutover.context import (
     UNCHANGED,
     CutOverContext,
 )
-from migrate.extensions.cutover.decide import CHANGES_OR_WAITS, Action, Decision, Done
+from migrate.extensions.cutover.decide import (
+    CHANGES_OR_WAITS,
+    Action,
+    Decision,
+    Done,
+    start_yourself,
+)
 from migrate.extensions.cutover.downtime import LAST_STEP, DowntimePrediction, downtime
 from migrate.extensions.cutover.downtime_inputs import predict_downtime
 from migrate.extensions.cutover.facts import Facts, JobToStop, Unavailable
@@ -218,8 +224,7 @@ def _dry_run(context: CutOverContext) -> tuple[Sequence[StepResult], DowntimePre
             text = ACTIONS[decision](context, facts)
             results.append(StepResult(step.name, "ok", text))
     rest = [
-        StepResult(step.name, "to do", step.title_of(context.spec.target.is_group))
-        for step in steps[len(results) :]
+        StepResult(step.name, "to do", _text_to_do(context, step)) for step in steps[len(results) :]
     ]
     if rest:
         check_writable(context.record.folder)
@@ -229,6 +234,12 @@ def _dry_run(context: CutOverContext) -> tuple[Sequence[StepResult], DowntimePre
     if context.spec.rehearse is not None and checked:
         results.append(StepResult("rehearse", "ok", rehearse(context)))
     return [*results, *rest], prediction
+
+
+def _text_to_do(context: CutOverContext, step: Step) -> str:
+    if step.name == "start" and context.spec.start is None:
+        return start_yourself(context.spec)
+    return step.title_of(context.spec.target.is_group)
 
 
 def _dry_roll_back(context: CutOverContext) -> Sequence[StepResult]:

@@ -358,6 +358,18 @@ def test_command_suggested_by_dry_run_contains_until_option(world: World) -> Non
     assert dry.stderr.splitlines()[-1].endswith(f"run `{command}`")
 
 
+def test_dry_run_without_start_command_tells_user_to_start_query(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: The text was "start the query", but the cut-over does not start it."""
+    monkeypatch.setattr(run, "STEPS", (world.step("write"), world.step("start")))
+    _, start = world.run().steps
+    assert (start.state, start.text) == (
+        "to do",
+        "start the query yourself, because the spec has no start",
+    )
+
+
 def test_run_with_until_option_prints_next_command(world: World) -> None:
     """Regression: The output of ``--until plan`` contained no next command."""
     for until, following in (("look", "write"), ("check", "begin")):
