@@ -56,7 +56,7 @@ class NotOffsets(ValueError):
 
 
 def read_starting_offsets(label: str, path: Path) -> PositionSet:
-    """Read a file with Spark's ``startingOffsets``.
+    """Read a file that contains Spark's ``startingOffsets``.
 
     Raises:
         InputError: the file is missing or too large, it has no offsets, or it has a different

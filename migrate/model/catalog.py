@@ -482,7 +482,8 @@ GROUP_OFFSET_UNREADABLE = service_error(
 GROUP_OVERWRITTEN = service_error(
     "group-overwritten",
     "group {group}: after the commit, {failed} of {count:offset} in the group differ from the "
-    "committed offsets (the first is {partition}), so another client may commit for the group",
+    "committed offsets (the first is {partition}), so another client may be committing offsets for "
+    "the group",
     "stop the other client, or choose a different group",
 )
 GROUP_TRANSACTION_OPEN = service_error(

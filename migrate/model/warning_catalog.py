@@ -34,7 +34,7 @@ ALL_MAYBE_RECREATED = warning(
 BELOW_LOG_START = warning(
     "below-log-start",
     "{count:position is|positions are} below the log start offset (the first is {partition} at "
-    "{offset}, but the log starts at {log_start}), so the records between were deleted; a query "
+    "{offset}, but the log starts at {log_start}), so the records in between were deleted; a query "
     "that starts there fails, and a consumer starts according to auto.offset.reset",
 )
 BATCHES_DELETED = warning(

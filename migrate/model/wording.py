@@ -113,8 +113,9 @@ _TOOL_INSTALLERS = {"pipx": "pipx_metadata.json", "uv tool": "uv-receipt.toml"}
 _PREFIX = r"([A-Za-z-]+)([:=])(.+)"
 _DURATION = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)"
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-# A shell variable, which a shell does not expand in single quotes.
-_VARIABLE = r"\$(?:[A-Za-z_]\w*|\{[^}]*\})"
+# A shell variable, which a shell does not expand in single quotes. A name between two dollar signs
+# is not one: Hadoop's S3 clients mark directories with objects such as ``chk-9_$folder$``.
+_VARIABLE = r"\$(?:[A-Za-z_]\w*(?![\w$])|\{[^}]*\})"
 
 
 def why_mistyped(text: str, kind: str) -> str:

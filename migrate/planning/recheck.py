@@ -126,7 +126,7 @@ def _is_applied(plan: Plan, snapshot: ClusterSnapshot) -> bool:
 def _partition_changes(
     planned: PlannedPartition, log: LogRange | None, group: GroupView | None
 ) -> Iterator[tuple[MessageTemplate, str]]:
-    """Yield each change of a partition since the plan was made: its refusal and its text there."""
+    """Yield each change of the partition since the plan was made, as a refusal and a part of it."""
     name = planned.name
     if log is None:
         if planned.log_end is not None:

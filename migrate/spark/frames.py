@@ -50,7 +50,7 @@ def spark_field(column: Column, metadata: Mapping[str, Any]) -> types.StructFiel
     """Return a column as a Spark schema field, with metadata.
 
     PySpark's ``from_arrow_schema`` is not used, because in Spark 3.5 it returns TIMESTAMP for a
-    TIMESTAMP_NTZ inside a different type.
+    TIMESTAMP_NTZ that is nested in another type.
     """
     return types.StructField(column.name, _spark_type(column.type), metadata=dict(metadata))
 

@@ -155,7 +155,7 @@ def test_listener_on_spark_connect_commits_positions_of_query(
     }
 
 
-def test_generated_script_of_prime_runs_on_spark_connect_server(
+def test_script_generated_by_prime_runs_on_spark_connect_server(
     server: ConnectServer, tmp_path: Path
 ) -> None:
     """``verify-state`` finds the server in the environment variable SPARK_REMOTE."""

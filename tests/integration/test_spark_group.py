@@ -118,7 +118,7 @@ def test_plan_of_query_with_newer_batches_is_refused(
         stale = migrate(*command, "--plan", f"{number}.json", "-b", servers)
         assert (stale.code, stale.stdout) == (4, "")
         assert "the query kept running; it has committed batch" in stale.stderr
-        assert "with --plan-out" in stale.stderr
+        assert "stop the query, and move again from its new positions" in stale.stderr
 
 
 def test_expired_positions_of_query_are_refused(

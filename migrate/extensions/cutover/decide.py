@@ -331,7 +331,7 @@ def _check_not_started_again(facts: Facts) -> None:
 
 
 def _keys_to_move_again(facts: Facts) -> str:
-    """Return the keys that need new values in the spec of the job's next move, in words."""
+    """Describe the keys that need new values in the spec of the job's next move."""
     return "record" if facts.spec.target.is_group else "record, checkpoint-dir, and sink"
 
 

@@ -1,6 +1,7 @@
 """Determine from the facts whether another cut-over has moved, or will move, the same savepoint.
 
-Each cut-over locks only its own record, so the records next to it show the other cut-overs.
+Each cut-over locks only its own record. Others are found by their records in the folders next to
+this record.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ OUTPUT_INSIDE_SAVEPOINT = refusal(
 PARTITION_ALREADY_FINISHED = refusal(
     "partition-already-finished",
     "operator {operator}: the bounded source has read {partitions:1} to the end, and finished "
-    "partitions have no reader anymore",
+    "partitions no longer have a reader",
     "omit finished partitions with {option.partitions}",
 )
 READER_STATE_MISSING = refusal(

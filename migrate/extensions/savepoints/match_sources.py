@@ -139,7 +139,7 @@ def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -
 def left_out_topic_refusals(
     side: str, all_side_sources: Sequence[Source], matches: Sequence[SourceMatch], request: Request
 ) -> Iterator[Message]:
-    """Yield a refusal if the side has topics whose positions no source in the savepoint takes.
+    """Yield a refusal if the side has positions in topics that no source in the savepoint reads.
 
     With ``--source``, log these topics instead.
     """

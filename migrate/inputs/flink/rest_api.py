@@ -201,7 +201,7 @@ class JobManager:
         return get(self._url, _Configuration, "/config").version
 
     def until_refreshed(self) -> Iterator[None]:
-        """Yield immediately, and then repeatedly until no answer is older than the first yield.
+        """Yield immediately, and then repeatedly until Flink's cached answers have expired.
 
         Flink caches a job's details and checkpoints for its ``web.refresh-interval``, 3 seconds by
         default. Flink 1.20 and later have an option for the checkpoints,

@@ -88,7 +88,7 @@ def test_library_function_takes_options_of_its_command(command: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", SHARED)
-def test_library_arguments_shared_by_functions_are_declared_options(arguments: type) -> None:
+def test_arguments_of_several_library_functions_are_declared_as_options(arguments: type) -> None:
     declared = options_of(arguments)
     assert list(declared) == list(arguments.__annotations__)
     assert all(isinstance(option, Option) and option.help for _, option in declared.values())

@@ -1106,7 +1106,7 @@ def test_positions_below_log_start_trigger_warning_in_diff() -> None:
     (warning,) = deleted_record_warnings(side, ranges)
     assert warning.startswith(
         "a: 2 positions are below the log start offset (the first is t-1 at 20, but the log starts "
-        "at 30), so the records between were deleted"
+        "at 30), so the records in between were deleted"
     )
     assert warning.endswith("[below-log-start]")
     at_start = PositionSet("a", {("t", 0): 20, ("t", 1): Marker.EARLIEST})

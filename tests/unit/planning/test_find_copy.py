@@ -415,7 +415,7 @@ def test_changed_records_among_equal_records_do_not_inflate_count(position: int)
     assert (match.outcome, match.records) == (MatchOutcome.FILTERED, 1)
 
 
-def test_position_is_not_at_end_if_sole_copy_equals_both_first_and_last_record() -> None:
+def test_position_is_not_at_end_if_only_copied_record_matches_first_and_last_record() -> None:
     """Regression: The result was "at the end", but only 1 of 60 records was copied."""
     items = [("beat", 1000) if at in (0, 59) else (f"0/{at}", 1000) for at in range(60)]
     found = _Found({0: _log(items)}, {0: _log(items[:1])}, {0: 60})

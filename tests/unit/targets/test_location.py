@@ -111,7 +111,7 @@ def test_seed_written_without_rename_is_complete(in_place: Location) -> None:
 
 
 def test_each_seed_has_its_own_query_id(tmp_path: Path, memory: str) -> None:
-    """A Delta table skips batches of an ID that the table has already seen."""
+    """A Delta table skips a batch if it has already seen the batch number with the same ID."""
     places = [location(str(tmp_path / "a")), location(str(tmp_path / "b")), location(memory)]
     for place in places:
         write_seed(SOURCES, place)

@@ -95,7 +95,7 @@ class _Compiler:
         self._program.keys.append(Keys(self._table, prefix, tuple(self._key_hashes)))
 
     def _add_canonical_entry(self) -> None:
-        """Add an entry in the canonical format: a key and a value, each after its length."""
+        """Add an entry in the canonical format: a key and a value, each preceded by its length."""
         info, nodes = self._info, self.nodes
         if not (has_fixed_length(info.key) or has_fixed_length(info.namespace)):
             raise CannotCompile("lengths after key and namespace")

@@ -144,7 +144,7 @@ def test_table_and_summary_show_jobs_and_lag() -> None:
     ]
 
 
-def test_summary_lists_obstacles_that_stop_with_savepoint_resolves() -> None:
+def test_summary_lists_obstacles_resolved_by_stop_with_savepoint() -> None:
     """Regression: The scan reported "no" for a job, but its cut-over reported "no obstacle"."""
     pending = _job("/e/d/chk-1", obstacles=("pending-transactions",), positions=1)
     *_, last = summary_lines(Inventory((pending,), 1, 1))

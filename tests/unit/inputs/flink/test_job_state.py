@@ -360,7 +360,7 @@ def test_newest_checkpoint_number_includes_savepoints(
     assert numbers == CheckpointNumbers(8, 3)
 
 
-def test_answer_of_flink_from_before_stop_is_read_again(
+def test_flink_response_from_before_stop_is_requested_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Regression: Just after a stop, Flink listed checkpoint 8 as the newest, from its cache."""
