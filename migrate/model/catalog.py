@@ -792,10 +792,11 @@ NOTHING_SELECTED = refusal(
 )
 OTHER_JOB_MAY_OVERWRITE_GROUP = refusal(
     "other-job-may-overwrite-group",
-    "a different job is running; {other_running}; if this job commits for the group, it overwrites "
-    "the group's offsets, and Flink does not show the group of a job; {evidence}",
-    "stop this job first; or, if it commits for a different group, omit {option.flink_rest} (also "
-    "when you save a plan), and check for a restart with {option.source_group:G}",
+    "{evidence}; however, {other_running}; if that job commits for the group, it overwrites the "
+    "group's offsets, and Flink does not show the group of a job",
+    "stop that job first; or, if it commits for a different group, omit {option.flink_rest} (also "
+    "when you save a plan); to check for a restart without this option, add "
+    "{option.source_group:G}, where G is the group of the job that you move",
 )
 OFFSETS_NOT_COMMITTED = service_error(
     "offsets-not-committed",

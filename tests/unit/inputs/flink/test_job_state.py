@@ -876,9 +876,8 @@ def test_refusal_for_group_distinguishes_running_job_from_ended_job_of_checkpoin
     (refusal,) = job_refusals(judgment, allow_ran_on=False, is_group=True)
     assert refusal.code == "other-job-may-overwrite-group"
     assert refusal.startswith(
-        f"a different job is running; Flink lists job {_OTHER} (clicks) as RUNNING; if this job "
+        f"{evidence}; however, Flink lists job {_OTHER} (clicks) as RUNNING; if that job commits "
     )
-    assert f"; {evidence}; " in refusal
     assert "stop the job with a savepoint" not in refusal
     assert "omit flink_rest" in refusal
 
