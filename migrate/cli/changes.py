@@ -26,7 +26,6 @@ from migrate.planning import Plan
 from migrate.storage.new_file import check_new_file
 
 if TYPE_CHECKING:
-    from migrate.moves.options import KafkaArguments
     from migrate.targets.group.commit import ChangeOutcome
 
 PLAN_TO_APPLY = declared_option(PlanArguments, "plan")
@@ -140,7 +139,7 @@ def carry_out(
     change: Callable[[], ChangeOutcome],
     group: str,
     rollback_path: Path,
-    kafka: KafkaArguments | None = None,
+    restoring_command: str,
 ) -> ChangeOutcome:
     """Change a group, and report the outcome.
 
@@ -148,7 +147,7 @@ def carry_out(
         change: the function that asks the user, writes the rollback file, and changes the group.
         group: the name of the group.
         rollback_path: the rollback file that ``change`` writes.
-        kafka: the connection, for the command that restores the group's offsets.
+        restoring_command: the command that previews the restoration of the group's offsets.
 
     Raises:
         typer.Exit: the group does not have all of its new offsets, or the name of the rollback
@@ -162,7 +161,7 @@ def carry_out(
         except (OSError, UsageError) as error:  # writing the rollback file failed
             add_notes(error, "nothing was committed")
             raise
-        _report(outcome, kafka)
+        _report(outcome, restoring_command)
     except (KeyboardInterrupt, SystemError) as error:
         # The rollback file is written before the change.
         if not is_interrupt(error):
@@ -170,7 +169,7 @@ def carry_out(
         if rollback_path.exists():
             say(
                 f"interrupted; offsets of group {group} may have been changed; "
-                f"{_how_to_restore(rollback_path, kafka)}"
+                f"{_how_to_restore(restoring_command)}"
             )
         else:
             say("interrupted; nothing was changed")
@@ -178,18 +177,17 @@ def carry_out(
     return outcome
 
 
-def _how_to_restore(rollback_path: Path | None, kafka: KafkaArguments | None) -> str:
-    command = next_step.command("rollback", str(rollback_path), kafka=kafka)
+def _how_to_restore(command: str) -> str:
     return f"to show the changed offsets, run `{command}`; to restore them, add --execute"
 
 
-def _report(outcome: ChangeOutcome, kafka: KafkaArguments | None) -> None:
+def _report(outcome: ChangeOutcome, restoring_command: str) -> None:
     from migrate.report.plan import outcome_lines
 
     code = _exit_code(outcome)
     show("\n".join(outcome_lines(outcome)), needed=code is not None)
     if code is Exit.NOT_VERIFIED:
-        say(_how_to_restore(outcome.rollback_path, kafka))
+        say(_how_to_restore(restoring_command))
     if outcome.rollback_path is not None:
         try:
             emit(str(outcome.rollback_path))

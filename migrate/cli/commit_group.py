@@ -125,14 +125,14 @@ def commit_group(
         return
     name = change.group.name
     question = f"commit {counted(len(change.new_offsets), 'offset')} for group {name}?"
+    back = next_step.rollback(change.rollback_path, arguments)
     outcome = carry_out(
-        lambda: change.execute(lambda: ask(question, yes)), name, change.rollback_path, arguments
+        lambda: change.execute(lambda: ask(question, yes)), name, change.rollback_path, back
     )
     origin = change.plan.origin
     if check := next_step.verification(chk, plan, origin, f"group:{name}", arguments):
         log.info(f"next, before the group's consumers start: {check}")
     if outcome.rollback_path is not None:
-        back = next_step.rollback(outcome.rollback_path, arguments)
         log.info(f"to preview a rollback: {back}")
 
 

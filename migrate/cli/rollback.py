@@ -82,11 +82,11 @@ def rollback(
         )
         return
     question = f"{_changes(changing)} of group {group}?"
+    back = next_step.command("rollback", change.rollback_path, kafka=kafka)
     outcome = carry_out(
-        lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path, kafka
+        lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path, back
     )
     if outcome.rollback_path is not None:
-        back = next_step.command("rollback", outcome.rollback_path, kafka=kafka)
         log.info(f"to preview undoing this rollback: {back}")
 
 

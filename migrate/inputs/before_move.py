@@ -75,9 +75,6 @@ def job_refusals(
         saved: True if the positions come from a saved plan, which has its own options.
     """
     facts = {"evidence": judgment.text, "how_to_stop": judgment.way_to_savepoint}
-    if is_group and judgment.other_running:
-        other = {"other_running": judgment.other_running, "evidence": judgment.text}
-        return [OTHER_JOB_MAY_OVERWRITE_GROUP(**other)]
     if judgment.is_beyond and (not allow_ran_on or (judgment.runs and is_group)):
         if judgment.state is JobState.RUNNING:
             running = JOB_RUNNING_AFTER_PLAN if saved else JOB_RUNNING
@@ -87,6 +84,10 @@ def job_refusals(
             ]
         later = JOB_HAS_LATER_OUTPUT_AFTER_PLAN if saved else JOB_HAS_LATER_OUTPUT
         return [(JOB_HAS_NEWER_OFFSETS if is_group else later)(**facts)]
+    # After the refusals above, because the remedy here is to move without asking Flink.
+    if is_group and judgment.other_running:
+        other = {"other_running": judgment.other_running, "evidence": judgment.text}
+        return [OTHER_JOB_MAY_OVERWRITE_GROUP(**other)]
     if judgment.is_beyond:
         warn(JOB_RAN_ON(evidence=judgment.text))
     if judgment.is_doubtful and not allow_ran_on and source_group is None:

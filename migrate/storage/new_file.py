@@ -70,7 +70,7 @@ def check_new_file(name: str, path: Path) -> None:
             remedy = "choose a different file" if can_set(name) else MAKE_WRITABLE
             problem = f"cannot be written: {error.strerror}; {remedy}"
         raise UsageError(f"{named}: {problem}") from error
-    for directory in islice(path.absolute().parents, _PARENT_LEVELS):
+    for directory in islice(Path(os.path.realpath(path)).parents, _PARENT_LEVELS):
         if _is_of_flink(directory):
             raise Refused(FILE_INSIDE_CHECKPOINT(path=path, directory=directory))
 

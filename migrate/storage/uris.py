@@ -150,7 +150,12 @@ def why_no_path(path: str) -> str:
     # On Windows, such a name is a path (``migrate`` is not tested on Windows).
     if os.name != "nt" and _WINDOWS.match(path):
         return NO_WINDOWS
-    return "" if os.path.lexists(path) else why_mistyped(path, "path")
+    # A store may have any name, and so may existing local files and directories.
+    local = LocalFiles().from_uri(path) if is_uri(path) else path
+    if local is None or os.path.lexists(local):
+        return ""
+    is_in_directory = Path(local).parent.is_dir() and "/" in local
+    return why_mistyped(local.rpartition("/")[2] if is_in_directory else path, "path")
 
 
 def local_path(name: str) -> Path:

@@ -24,6 +24,7 @@ from migrate.storage.new_file import (
     write_directory,
     write_new,
 )
+from tests.support.checkpoints import splits, write_source
 
 
 def _no_links(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
@@ -322,3 +323,13 @@ def test_check_for_writable_directory_detects_virtual_file_system() -> None:
     with pytest.raises(OSError) as denied:
         check_new_directory(Path("/proc/queries/orders"), staged=True)
     assert denied.value.filename == "/proc"
+
+
+def test_file_beside_savepoint_is_accepted_from_inside_savepoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    savepoint = write_source(tmp_path / "savepoint-1", {0: splits("t", [3])})
+    monkeypatch.chdir(savepoint)
+    check_new_file("plan_out", Path("../plan.json"))
+    with pytest.raises(Refused):
+        check_new_file("plan_out", Path("plan.json"))

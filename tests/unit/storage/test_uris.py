@@ -98,3 +98,12 @@ def test_checkpoint_in_dbfs_is_read(dbfs: Path) -> None:
     assert (result.code, result.stdout) == (0, '{"payments":{"0":24,"1":13}}\n')
     missing = migrate("inspect", "dbfs:/jobb")
     assert f"did you mean {dbfs}/job?" in missing.stderr
+
+
+def test_dollar_sign_in_existing_directory_or_in_store_is_no_shell_variable(tmp_path: Path) -> None:
+    directory = tmp_path / "a$b"
+    directory.mkdir()
+    assert uris.why_no_path(f"{directory}/new") == ""
+    assert uris.why_no_path(f"file://{directory}") == ""
+    assert uris.why_no_path("abfss://$web@account.dfs.core.windows.net/query") == ""
+    assert "does not expand $DATE" in uris.why_no_path(f"{tmp_path}/query-$DATE")

@@ -27,8 +27,8 @@ def test_interrupt_inside_kafka_client_raises_keyboard_interrupt(
             raise SystemError("returned a result with an exception set") from interrupt
 
     with pytest.raises(KeyboardInterrupt):
-        carry_out(change, "orders", path, {"kafka_config": "client.properties"})
-    assert f"migrate rollback {path} --kafka-config client.properties" in " ".join(
+        carry_out(change, "orders", path, f"migrate rollback {path} -b broker:9092")
+    assert f"run `migrate rollback {path} -b broker:9092`" in " ".join(
         capsys.readouterr().err.split()
     )
 
@@ -38,7 +38,7 @@ def test_unrelated_system_error_is_not_converted_to_interrupt(tmp_path: Path) ->
         raise SystemError("of another kind")
 
     with pytest.raises(SystemError):
-        carry_out(change, "orders", tmp_path / "rollback.json")
+        carry_out(change, "orders", tmp_path / "rollback.json", "migrate rollback")
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), UsageError("no file")])
@@ -49,7 +49,7 @@ def test_error_for_unwritable_rollback_file_notes_that_nothing_was_committed(
         raise error
 
     with pytest.raises(type(error)) as failed:
-        carry_out(change, "orders", tmp_path / "rollback.json")
+        carry_out(change, "orders", tmp_path / "rollback.json", "migrate rollback")
     assert take_notes(failed.value) == ["nothing was committed"]
 
 
