@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import posixpath
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from decoder.urls import redact_url
+from migrate.model.option_names import CONNECTION_FLAGS, PROPERTIES, flag_words
 
 if TYPE_CHECKING:
     from migrate.model.positions import Origin
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
     from migrate.planning import Plan
 
 
-_CONNECTION_FLAGS = {
-    "bootstrap_servers": "-b",
-    "kafka_config": "--kafka-config",
-    "to_bootstrap_servers": "--to-bootstrap-servers",
-    "to_kafka_config": "--to-kafka-config",
-}
 _CHOICE_FLAGS = {
     "source": "--source",
     "cluster": "--cluster",
@@ -37,8 +32,8 @@ def command(
 
     ``more`` contains the options after the Kafka options.
     """
-    options = (*_options(_CONNECTION_FLAGS, kafka or {}), *more)
-    properties = " -X …" if kafka and kafka.get("kafka_properties") else ""
+    options = (*flag_words(CONNECTION_FLAGS, kafka or {}), *more)
+    properties = PROPERTIES if kafka and kafka.get("kafka_properties") else ""
     return shlex.join(["migrate", *(os.fspath(word) for word in words), *options]) + properties
 
 
@@ -63,16 +58,6 @@ def rollback(path: str | os.PathLike[str], arguments: MoveArguments) -> str:
     return command("rollback", path, kafka=kafka)
 
 
-def _options(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the command-line arguments for the options that have a value."""
-    for name, flag in flags.items():
-        value = arguments.get(name)
-        if value:
-            yield flag
-            if value is not True:
-                yield os.fspath(value)
-
-
 def comparison(chk: str, target: str, arguments: MoveArguments) -> str:
     """Return the ``diff`` command that compares the input of a move with the target.
 
@@ -80,7 +65,7 @@ def comparison(chk: str, target: str, arguments: MoveArguments) -> str:
     batches of the original query, so ``verify`` would check the start of the original query.
     """
     flags = {name: flag for name, flag in _CHOICE_FLAGS.items() if name != "one_cluster"}
-    return command("diff", chk, target, *_options(flags, arguments), kafka=arguments)
+    return command("diff", chk, target, *flag_words(flags, arguments), kafka=arguments)
 
 
 def check_of_savepoint(old: str, side: str, new: str, arguments: MoveArguments) -> str:
@@ -142,4 +127,4 @@ def verification(
     # ``verify`` of the directory could read a newer checkpoint.
     directory = posixpath.basename(origin.pointer)
     name = chk if directory in chk.split("/")[-2:] else origin.pointer
-    return command("verify", name, target, *_options(_CHOICE_FLAGS, arguments), kafka=arguments)
+    return command("verify", name, target, *flag_words(_CHOICE_FLAGS, arguments), kafka=arguments)

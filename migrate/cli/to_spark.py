@@ -183,8 +183,8 @@ def to_spark(
         emit(code if code and new_file is None else start.starting_offsets)
     if checkpoint_dir is None:
         origin = start.origin
-        may_run = origin is not None and not (origin.stopped or start.job_has_ended)
-        if origin is not None and origin.kind == "checkpoint" and may_run:
+        has_ended = start.job_has_ended or (origin is not None and origin.stopped)
+        if origin is not None and origin.kind == "checkpoint" and not has_ended:
             step = f"{origin.how_to_stop}, and rerun the command with the savepoint"
             if new_file is not None:
                 step = (

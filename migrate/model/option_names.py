@@ -7,10 +7,12 @@ A message contains ``option("on_expired", "earliest")`` instead of literal text 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from enum import Enum
+from typing import Any
 
 Value = str | int | bool | Enum | Mapping[str, str] | None
 # Writes an option, given the name of its Python argument and its value; without a value, writes
@@ -26,6 +28,15 @@ _FLAGS = {
     "stopped_at_ms": "--stopped-at",
     "ttl_ms": "--ttl",
 }
+# The flags of the options that connect to Kafka, by the names of their arguments. A suggested
+# command repeats their values, but not the values of ``-X``, which may be secrets.
+CONNECTION_FLAGS = {
+    "bootstrap_servers": "-b",
+    "kafka_config": "--kafka-config",
+    "to_bootstrap_servers": "--to-bootstrap-servers",
+    "to_kafka_config": "--to-kafka-config",
+}
+PROPERTIES = " -X …"
 # The options that exist only on the command line, not as arguments of Python functions.
 _FLAGS_ONLY = ("all_", "limit", "plan_out", "query_file", "spark_version", "wide")
 
@@ -98,6 +109,20 @@ def option(name: str, value: Value = None) -> str:
             only the option's name.
     """
     return notation()(name, value)
+
+
+def flag_words(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the command-line arguments for the options that have a value.
+
+    Args:
+        flags: the option's name on the command line, by the name of its argument.
+        arguments: the values, by the names of the arguments.
+    """
+    for name, flag in flags.items():
+        if value := arguments.get(name):
+            yield flag
+            if value is not True:
+                yield os.fspath(value)
 
 
 def can_set(name: str) -> bool:

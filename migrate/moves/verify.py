@@ -32,7 +32,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.extensions import service
 from migrate.model.log import log, timed
-from migrate.model.option_names import option
+from migrate.model.option_names import CONNECTION_FLAGS, PROPERTIES, flag_words, option
 from migrate.model.positions import (
     CLOCK_DIFFERENCE,
     GROUP_PREFIX,
@@ -212,16 +212,8 @@ def verify(
 
 def _broker_options(arguments: SideArguments) -> str:
     """Return the user's broker options as they follow a command, such as `` -b broker:9092``."""
-    given = {
-        "-b": arguments.get("bootstrap_servers"),
-        "--kafka-config": arguments.get("kafka_config"),
-        "--to-bootstrap-servers": arguments.get("to_bootstrap_servers"),
-        "--to-kafka-config": arguments.get("to_kafka_config"),
-    }
-    words = "".join(
-        f" {flag} {shlex.quote(os.fspath(value))}" for flag, value in given.items() if value
-    )
-    return f"{words} -X …" if arguments.get("kafka_properties") else words
+    words = "".join(f" {shlex.quote(word)}" for word in flag_words(CONNECTION_FLAGS, arguments))
+    return words + PROPERTIES if arguments.get("kafka_properties") else words
 
 
 def _check_order(moved: str, target: str, brokers: str) -> None:

@@ -19,8 +19,7 @@ from itertools import islice, permutations
 from pathlib import Path
 from typing import IO
 
-from decoder.metadata.layout import MAGIC
-from decoder.storage import METADATA_FILE, join
+from decoder.storage import join
 from decoder.urls import redact_url
 from migrate.model.catalog import ALREADY_EXISTS, FILE_INSIDE_CHECKPOINT
 from migrate.model.errors import Refused, UsageError
@@ -33,11 +32,6 @@ from migrate.storage.uris import AnyPath, is_uri, is_within
 # A function that writes a file in a new directory. The arguments are the file's name, and its
 # content in pieces.
 WriteFile = Callable[[str, Iterable[bytes]], None]
-
-# The first bytes of a checkpoint's ``_metadata``, and the number of parent directories to search:
-# JOB/shared/x and JOB/chk-1/x are in the directory of a job.
-_MAGIC = MAGIC.to_bytes(4, "big")
-_PARENT_LEVELS = 3
 
 # The remedy for a file that cannot be written, if the user cannot choose a different file.
 MAKE_WRITABLE = "free space on its disk, or make its directory writable"
@@ -70,8 +64,12 @@ def check_new_file(name: str, path: Path) -> None:
             remedy = "choose a different file" if can_set(name) else MAKE_WRITABLE
             problem = f"cannot be written: {error.strerror}; {remedy}"
         raise UsageError(f"{named}: {problem}") from error
-    for directory in islice(Path(os.path.realpath(path)).parents, _PARENT_LEVELS):
-        if _is_of_flink(directory):
+    # Imported here, because only commands that write a file need this module.
+    from migrate.storage.recognize_file import NAMES_OF_FLINK, PARENT_LEVELS, is_of_flink
+
+    for directory in islice(Path(os.path.realpath(path)).parents, PARENT_LEVELS):
+        names = [name for name in NAMES_OF_FLINK if os.path.exists(directory / name)]
+        if is_of_flink(str(directory), Files(), names):
             raise Refused(FILE_INSIDE_CHECKPOINT(path=path, directory=directory))
 
 
@@ -94,16 +92,6 @@ def check_separate(outputs: Mapping[str, AnyPath | None]) -> None:
         is_same = is_within(around, place)
         what = f"{inner} and {outer} are the same path" if is_same else f"{inner} is inside {outer}"
         raise UsageError(f"{what}; choose two paths, neither inside the other")
-
-
-def _is_of_flink(directory: Path) -> bool:
-    """Return whether a directory is a checkpoint, a savepoint, or a job's checkpoint directory."""
-    with suppress(OSError):
-        if (directory / "taskowned").is_dir():
-            return True
-        with (directory / METADATA_FILE).open("rb") as metadata:
-            return metadata.read(len(_MAGIC)) == _MAGIC
-    return False
 
 
 def check_new_directory(directory: Path, *, staged: bool) -> None:

@@ -7,10 +7,12 @@ import binascii
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from decoder.storage import METADATA_FILE, checkpoint_number
+from decoder.metadata.layout import MAGIC
+from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 from migrate.model.option_names import option
 
 # The number of bytes of a file that ``recognize`` needs. A pointer file of Flink's
@@ -41,6 +43,14 @@ _COMPLETED_CHECKPOINT = b"org.apache.flink.runtime.checkpoint.CompletedCheckpoin
 _HANDLE = b"org.apache.flink.runtime.state.RetrievableStreamStateHandle"
 _HA_FILE = re.compile(r"completedCheckpoint[0-9a-f]+")
 _CHECKPOINT = re.compile(r"chk-\d+|savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
+# The first bytes of Flink's ``_metadata``. Parquet also writes files with this name.
+_MAGIC = MAGIC.to_bytes(4, "big")
+# The entries that ``is_of_flink`` needs. A job's checkpoint directory contains ``taskowned``.
+NAMES_OF_FLINK = (METADATA_FILE, "taskowned")
+# The number of parent directories to search for entries of Flink or Spark; for example,
+# JOB/chk-1/DIR and JOB/shared/DIR are in the directory of a job, and QUERY/state/0/DIR is in a
+# checkpoint location.
+PARENT_LEVELS = 3
 # Spark's names for the entries in a checkpoint location.
 LOCATION_NAMES = frozenset({"commits", "metadata", "offsets", "sources", "state"})
 
@@ -48,6 +58,21 @@ LOCATION_NAMES = frozenset({"commits", "metadata", "offsets", "sources", "state"
 def looks_like_location(names: Iterable[str]) -> bool:
     """Return whether a directory with entries of these names is probably a checkpoint location."""
     return len(LOCATION_NAMES.intersection(names)) > 1
+
+
+def is_of_flink(path: str, files: ByteSource, names: Collection[str]) -> bool:
+    """Return whether a directory is a checkpoint, a savepoint, or a job's checkpoint directory.
+
+    Args:
+        path: the directory.
+        files: the source of its files.
+        names: the names of its entries, at least those in ``NAMES_OF_FLINK``.
+    """
+    head = b""
+    if METADATA_FILE in names:
+        with suppress(OSError):
+            head = files.read_range(join(path, METADATA_FILE), 0, len(_MAGIC))
+    return head == _MAGIC or "taskowned" in names
 
 
 def location_advice(location: str) -> str:

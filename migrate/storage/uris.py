@@ -158,6 +158,11 @@ def why_no_path(path: str) -> str:
     return why_mistyped(local.rpartition("/")[2] if is_in_directory else path, "path")
 
 
+def path_problem(path: str) -> str:
+    """Return the reason that a user's path is empty or not valid, or an empty string."""
+    return why_no_path(path) if path else "the path is empty; a variable may be unset"
+
+
 def local_path(name: str) -> Path:
     """Return the path of a local file from a path or a ``file:`` URI.
 

@@ -24,8 +24,7 @@ import posixpath
 import uuid
 from collections.abc import Collection, Iterable
 
-from decoder.metadata.layout import MAGIC
-from decoder.storage import METADATA_FILE, checkpoint_number, join
+from decoder.storage import checkpoint_number, join
 from migrate.inputs.offsets_json import NextOffsets, starting_offsets
 from migrate.model.catalog import (
     LOCATION_IN_USE,
@@ -43,7 +42,7 @@ from migrate.model.warning import warn
 from migrate.model.warning_catalog import UNFINISHED_SEED
 from migrate.storage.files import Files
 from migrate.storage.new_file import new_directory, write_pieces
-from migrate.storage.recognize_file import looks_like_location
+from migrate.storage.recognize_file import PARENT_LEVELS, is_of_flink, looks_like_location
 from migrate.targets.location import LocalDirectory, Location
 from migrate.targets.source_options import SourceStart
 
@@ -55,12 +54,6 @@ _LOGS = ("offsets", "commits")
 # The directories that show that a directory is the output of a Spark file sink, a Delta table, or a
 # Hudi table.
 _LOGS_OF_OUTPUT = frozenset({"_spark_metadata", "_delta_log", ".hoodie"})
-# The first bytes of Flink's ``_metadata``. Parquet also writes files with this name.
-_MAGIC = MAGIC.to_bytes(4, "big")
-# The number of parent directories to search for entries of Flink or Spark; for example,
-# JOB/chk-1/DIR and JOB/shared/DIR are in the folder of a job, and QUERY/state/0/DIR is in a
-# checkpoint location.
-_PARENT_LEVELS = 3
 FILES_OF_A_QUERY = frozenset({_METADATA, "offsets", "commits", "sources"})
 
 
@@ -83,7 +76,7 @@ def check_free(location: Location) -> None:
         raise Refused(LOCATION_UNFINISHED(directory=location.name))
     if names & FILES_OF_A_QUERY:
         raise Refused(LOCATION_IN_USE(directory=location.name))
-    if _is_of_flink(*location.to_read, names) or any(
+    if is_of_flink(*location.to_read, names) or any(
         checkpoint_number(name) is not None for name in names
     ):
         raise Refused(LOCATION_IS_CHECKPOINT(directory=location.name))
@@ -93,14 +86,14 @@ def check_free(location: Location) -> None:
 def _check_outside_others(location: Location) -> None:
     place, files = location.to_read
     path = place
-    for _ in range(_PARENT_LEVELS):
+    for _ in range(PARENT_LEVELS):
         path = posixpath.dirname(path)
         names: Collection[str] = ()
         is_query = False
         with contextlib.suppress(OSError):  # the user might lack permission to read this parent
             names = files.list_directory(path) or ()
             is_query = _is_of_query(path, files, names)
-        if _is_of_flink(path, files, names):
+        if is_of_flink(path, files, names):
             raise Refused(LOCATION_INSIDE_CHECKPOINT(directory=location.name, path=path))
         if is_query:
             raise Refused(LOCATION_INSIDE_QUERY(directory=location.name, path=path))
@@ -123,7 +116,7 @@ def describe_other_use(path: str, files: Files) -> str | None:
         return "a file" if files.is_file(path) else None
     if _is_of_query(path, files, names):
         return "the checkpoint location of a Spark query"
-    if _is_of_flink(path, files, names):
+    if is_of_flink(path, files, names):
         return "a Flink checkpoint or savepoint, or the checkpoint directory of a job"
     return None
 
@@ -131,15 +124,6 @@ def describe_other_use(path: str, files: Files) -> str | None:
 def _is_of_query(path: str, files: Files, names: Collection[str]) -> bool:
     """Return whether a directory with these entries is a query's checkpoint location."""
     return looks_like_location(names) and files.is_file(join(path, _METADATA))
-
-
-def _is_of_flink(path: str, files: Files, names: Collection[str]) -> bool:
-    """Return whether a directory with these entries is a checkpoint, a savepoint, or a job's."""
-    head = b""
-    if METADATA_FILE in names:
-        with contextlib.suppress(OSError):
-            head = files.read_range(join(path, METADATA_FILE), 0, len(_MAGIC))
-    return head == _MAGIC or "taskowned" in names
 
 
 def write_seed(

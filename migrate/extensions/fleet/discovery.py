@@ -29,7 +29,7 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.extensions.fleet.candidates import Candidate, Failure, mark_newest
 from migrate.inputs.flink.job_id import SAVEPOINT_NAME, job_id_of
 from migrate.storage.files import DirectoryEntry, Files
-from migrate.storage.uris import is_uri, why_no_path, why_not_read
+from migrate.storage.uris import is_uri, path_problem, why_not_read
 
 # Many threads are used, because a remote store takes tens of milliseconds to answer.
 _THREADS = 16
@@ -128,8 +128,7 @@ class _Walk:
         shown = redact_url(root)
         if shown != root:
             return _failed(shown, ErrorKind.UNSUPPORTED, f"{shown}: {CREDENTIALS_REFUSED}")
-        problem = why_no_path(root) if root else "the path is empty; a variable may be unset"
-        if problem:
+        if problem := path_problem(root):
             return _failed(root, ErrorKind.NOT_FOUND, f"{root}: {problem}".removeprefix(": "))
         # Absolute, because Spark's executors have a different working directory.
         path = self._files.from_uri(root) if is_uri(root) else str(Path(root).absolute())

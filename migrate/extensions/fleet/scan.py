@@ -27,7 +27,7 @@ from migrate.moves.options import KafkaArguments, kafka
 from migrate.spark.session import runs_on_spark, session
 from migrate.storage.files import Files
 from migrate.storage.new_file import check_separate
-from migrate.storage.uris import AnyPath, check_no_credentials, is_uri, local_path, why_no_path
+from migrate.storage.uris import AnyPath, check_no_credentials, is_uri, local_path, path_problem
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -146,7 +146,7 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
         UsageError: the tables cannot be written to this directory.
     """
     check_no_credentials(output, UsageError, "output")
-    if problem := why_no_path(output) if output else "the path is empty; a variable may be unset":
+    if problem := path_problem(output):
         raise UsageError(f"{option('output', output)}: {problem}")
     directory = output if is_uri(output) else os.path.abspath(output)  # noqa: PTH100  # keep links
     tables = Output(directory, table_format)
